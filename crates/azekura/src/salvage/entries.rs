@@ -3,6 +3,7 @@
 use super::log::Commits;
 use crate::base::key::TableKind;
 use crate::format::block::{Block, Tag};
+use crate::format::expiry::Content;
 use crate::format::frame::RecordPart;
 use crate::format::hidden::{IndexState, STATE_KEY};
 use std::collections::HashSet;
@@ -28,7 +29,8 @@ pub(super) fn is_index(id: u32, commits: &Commits, hash_seed: Option<u64>) -> bo
             let mut records = (0..block.len()).filter(|&i| block.tag(i) != Tag::Tombstone);
             let mut tmp = [0; 8];
             let all = records.all(|i| {
-                block.tag(i) == Tag::Put && block.value(i).is_empty() && is_entry(block.key(i, &mut tmp))
+                let Content { tag, value, .. } = block.content(i);
+                tag == Tag::Put && value.is_empty() && is_entry(block.key(i, &mut tmp))
             });
             all || state_of(block).is_some()
         })

@@ -9,7 +9,7 @@
 
 use super::buffer::TableBuffer;
 use super::entries::{Added, Change, Indexed, Walk};
-use super::get::lookup;
+use super::get::{is_gone, lookup};
 use super::local::{LocalWrite, lookup_local};
 use super::value::resolve;
 use super::write::WriteTxn;
@@ -225,9 +225,7 @@ impl WriteTxn {
         let mut added = std::mem::take(&mut self.indexed.added);
         added.sort_unstable();
         added.dedup();
-        added.retain(|a| {
-            matches!(self.own_entry(a.id, &a.entry), LocalWrite::Written(Tag::Put | Tag::Expiring, _))
-        });
+        added.retain(|a| self.own_entry(a.id, &a.entry) == Some(true));
         let mut looked = Vec::new();
         for group in added.chunk_by(|a, b| a.id == b.id) {
             let mut entries = Walk::new(self.entries(group[0].id)?);
@@ -248,18 +246,23 @@ impl WriteTxn {
         Ok(looked)
     }
 
-    /// What the own writes say of an entry.
-    fn own_entry(&self, id: u32, entry: &[u8]) -> LocalWrite<'_> {
-        lookup_local(self.place_of(id).map(|i| &self.buffers[i]), entry)
+    /// Whether an entry is there by the own writes. None: they say nothing of it.
+    fn own_entry(&self, id: u32, entry: &[u8]) -> Option<bool> {
+        match lookup_local(self.place_of(id).map(|i| &self.buffers[i]), entry) {
+            LocalWrite::Untouched => None,
+            LocalWrite::Removed => Some(false),
+            LocalWrite::Written(tag, stored) => {
+                let Content { tag, expiry, .. } = Content::of(tag, stored);
+                Some(tag != Tag::Tombstone && !is_gone(expiry, || self.now()))
+            }
+        }
     }
 
     /// The key of another record that had the fields of an entry before this transaction, and keeps them.
     fn other_before(&self, added: &Added, entries: &mut Walk) -> Result<Option<Vec<u8>>> {
         entries.go_to(added.fields())?;
         while let Some(entry) = entries.entry().filter(|entry| entry.starts_with(added.fields())) {
-            let own = self.own_entry(added.id, entry);
-            let is_gone = matches!(own, LocalWrite::Removed | LocalWrite::Written(Tag::Tombstone, _));
-            if entry != added.entry && !is_gone {
+            if entry != added.entry && self.own_entry(added.id, entry) != Some(false) {
                 return Ok(Some(entry[added.fields..].to_vec()));
             }
             entries.step()?;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::hash::hash_bytes;
+use crate::format::expiry::{Content, Expiry};
 use crate::format::frame::{TableChange, write_table_change};
 use crate::format::hidden::IndexState;
 
@@ -50,6 +51,13 @@ fn forge(world: &World, (chain, number): (u64, u64), (checkpoint, seq): (u64, u6
                 block.push(key, Tag::Put, value);
                 write_part(&mut w, *table, &[], &Ranges::none(), &block);
             }
+            Forged::EntryUntil(table, key, expiry) => {
+                let (mut block, mut stored) = (Block::new(None), Vec::new());
+                let content = Content { tag: Tag::Put, value: &[], expiry: *expiry };
+                let (tag, stored) = content.stored(&mut stored);
+                block.push(key, tag, stored);
+                write_part(&mut w, *table, &[], &Ranges::none(), &block);
+            }
         }
     }
     end_record(&mut w, start);
@@ -64,6 +72,7 @@ fn forge(world: &World, (chain, number): (u64, u64), (checkpoint, seq): (u64, u6
 }
 
 enum Forged {
+    EntryUntil(u32, Vec<u8>, Expiry),
     Drop(u32),
     Put(u32, Vec<u8>, Vec<u8>),
 }
@@ -253,7 +262,8 @@ fn many_tables_that_were_dropped_are_one_line_among_the_losses() {
 /// been overtaken.
 #[test]
 fn the_entries_of_an_index_that_was_dropped_show_as_no_table() {
-    for kind in [TableKind::Ordered, TableKind::Hash] {
+    let times = [Expiry::NEVER, Expiry::at(1 << 42)];
+    for (kind, expiry) in [TableKind::Ordered, TableKind::Hash].into_iter().zip(times) {
         let mut world = World::new();
         world.commit("t", kind, (0..300).map(|i| (text(i), Some(value(i, 20)))));
         let t = world.db().open_table("t").unwrap();
@@ -275,7 +285,7 @@ fn the_entries_of_an_index_that_was_dropped_show_as_no_table() {
         };
         let spec = "v".to_owned();
         let put = Forged::Put(of_records, key, b"its value".to_vec());
-        let entry = Forged::Put(of_index, b"its value\0\0new".to_vec(), Vec::new());
+        let entry = Forged::EntryUntil(of_index, b"its value\0\0new".to_vec(), expiry);
         let progress = Forged::Put(of_index, Vec::new(), IndexState { next: None, spec }.encode());
         for (n, parts) in [vec![put, entry], vec![progress]].into_iter().enumerate() {
             forge(&world, (last.chain, last.number + 20 + n as u64), (last.checkpoint, seq), &parts);

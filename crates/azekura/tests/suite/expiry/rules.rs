@@ -216,6 +216,16 @@ fn unique_values_are_free_again_when_their_record_has_expired() {
     assert_eq!(by.count(&["same".into()]).unwrap(), 0);
     t.put("b", "same").unwrap();
     assert_eq!(by.count(&["same".into()]).unwrap(), 1);
+    // In one transaction, too.
+    let mut w = db.write();
+    w.put_for(&t, "b", "same", ms(0)).unwrap();
+    w.put(&t, "c", "same").unwrap();
+    w.put_for(&t, "d", "other", ms(0)).unwrap();
+    w.put(&t, "e", "other").unwrap();
+    w.commit().unwrap();
+    assert!(matches!(t.put("d", "other"), Err(Error::NotUnique { .. })));
+    assert!(t.remove_existing("c").unwrap() && t.remove_existing("e").unwrap());
+    t.put("b", "same").unwrap();
     // The entry lives as long as the record does, whatever is done with that.
     assert!(t.expire("b", ms(100)).unwrap());
     assert!(t.expire("b", ms(300)).unwrap());
