@@ -278,27 +278,27 @@ class Database:
     def path(self) -> Path: ...
     @overload
     def table(
-        self, name: str, kind: Kind | None = None, *, key: None = None, value: None = None
+        self, name: str, kind: Kind | None = None, *, key: None = None, value: None = None, ttl: float | None = None
     ) -> Table[bytes, bytes, BytesLike, BytesLike]: ...
     @overload
     def table(
-        self, name: str, kind: Kind | None = None, *, key: None = None, value: type[_V]
+        self, name: str, kind: Kind | None = None, *, key: None = None, value: type[_V], ttl: float | None = None
     ) -> Table[bytes, _V, BytesLike, _V]: ...
     @overload
     def table(
-        self, name: str, kind: Kind | None = None, *, key: None = None, value: ObjectForm
+        self, name: str, kind: Kind | None = None, *, key: None = None, value: ObjectForm, ttl: float | None = None
     ) -> Table[bytes, Any, BytesLike, Any]: ...
     @overload
     def table(
-        self, name: str, kind: Kind | None = None, *, key: type[_K], value: None = None
+        self, name: str, kind: Kind | None = None, *, key: type[_K], value: None = None, ttl: float | None = None
     ) -> Table[_K, bytes, _K, BytesLike]: ...
     @overload
     def table(
-        self, name: str, kind: Kind | None = None, *, key: type[_K], value: type[_V]
+        self, name: str, kind: Kind | None = None, *, key: type[_K], value: type[_V], ttl: float | None = None
     ) -> Table[_K, _V, _K, _V]: ...
     @overload
     def table(
-        self, name: str, kind: Kind | None = None, *, key: type[_K], value: ObjectForm
+        self, name: str, kind: Kind | None = None, *, key: type[_K], value: ObjectForm, ttl: float | None = None
     ) -> Table[_K, Any, _K, Any]: ...
     def tables(self) -> dict[str, Kind]: ...
     def drop_table(self, name: str) -> None: ...

@@ -258,9 +258,10 @@ class Database:
         """The path of the file."""
         return self._plain.path
 
-    async def table(self, name, kind=None, *, key=None, value=None):
+    async def table(self, name, kind=None, *, key=None, value=None, ttl=None):
         """The table of a name, made if there is none, as of `azekura.Database`."""
-        return Table(self._run, await self._run(self._plain.table, name, kind, key=key, value=value))
+        plain = await self._run(self._plain.table, name, kind, key=key, value=value, ttl=ttl)
+        return Table(self._run, plain)
 
     async def tables(self):
         """The names of all tables, each with its kind."""

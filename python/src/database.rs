@@ -4,7 +4,7 @@ use crate::codec::Codec;
 use crate::errors::of_engine;
 use crate::long;
 use crate::shared::Shared;
-use crate::table::{Table, View, kind_name, kind_of};
+use crate::table::{Table, View, kind_name, kind_of, time_of};
 use crate::transaction::{Snapshot, Transaction};
 use azekura::{Db, Durability, Error, Freshness, Isolation, Options, TableKind, WriteOptions};
 use pyo3::exceptions::PyValueError;
@@ -108,8 +108,9 @@ impl Database {
     }
 
     /// The table of a name, made if there is none. Without a kind an existing table has its own, and a new
-    /// one is ordered. The types are not stored in the file: give them each time.
-    #[pyo3(signature = (name, kind = None, *, key = None, value = None))]
+    /// one is ordered. The types are not stored in the file: give them each time. With a ttl, its records are
+    /// gone by themselves so many seconds after they were put. That is stored.
+    #[pyo3(signature = (name, kind = None, *, key = None, value = None, ttl = None))]
     fn table(
         &self,
         py: Python<'_>,
@@ -117,12 +118,18 @@ impl Database {
         kind: Option<&str>,
         key: Option<&Bound<'_, PyAny>>,
         value: Option<&Bound<'_, PyAny>>,
+        ttl: Option<f64>,
     ) -> PyResult<Table> {
         let kind = kind.map(kind_of).transpose()?;
         let (keys, values) = (Codec::of_key(key)?, Codec::of_value(value)?);
-        let table = self.call(py, |db| match (kind, db.open_table(name)) {
-            (None, Ok(table)) => Ok(table),
-            (kind, _) => db.table(name, kind.unwrap_or(TableKind::Ordered)),
+        let ttl = ttl.map(|seconds| time_of(Some(seconds))).transpose()?;
+        let table = self.call(py, |db| match (kind, db.open_table(name), ttl) {
+            (None, Ok(table), None) => Ok(table),
+            (kind, found, ttl) => {
+                let found = found.map_or(TableKind::Ordered, |table| table.kind());
+                let kind = kind.unwrap_or(found);
+                ttl.map_or_else(|| db.table(name, kind), |ttl| db.expiring_table(name, kind, ttl))
+            }
         })?;
         Ok(Table { table, db: self.db.clone(), view: View::Direct, keys, values })
     }

@@ -58,7 +58,7 @@ pub struct Table {
 }
 
 /// A time to live in seconds; None does not end.
-fn time_of(seconds: Option<f64>) -> PyResult<Duration> {
+pub fn time_of(seconds: Option<f64>) -> PyResult<Duration> {
     match seconds {
         None => Ok(Duration::MAX),
         Some(seconds) if seconds >= 0.0 => Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),

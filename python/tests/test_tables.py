@@ -56,6 +56,43 @@ class Operations(TestCase):
             self.assertEqual(table.take("a"), b"5")
             self.assertEqual(table.take("a", "gone"), "gone")
 
+    def test_records_go_by_themselves(self):
+        db = self.database()
+        for kind in ("ordered", "hash"):
+            table = db.table(kind, kind)
+            table.put_for("a", "1", 3600)
+            self.assertTrue(3500 < table.ttl("a") <= 3600)
+            table.put("b", "2")
+            self.assertEqual(table.ttl("b"), math.inf)
+            self.assertIsNone(table.ttl("c"))
+            self.assertTrue(table.expire("b", 60.5))
+            self.assertTrue(60 < table.ttl("b") <= 60.5)
+            self.assertTrue(table.expire("b", None))
+            self.assertEqual(table.ttl("b"), math.inf)
+            self.assertTrue(table.expire("a", 0))
+            self.assertFalse(table.expire("a", 60))
+            self.assertEqual(list(table), [b"b"])
+            with db.begin() as txn:
+                own = txn.table(table)
+                own.put_for("d", "4", 60)
+                self.assertTrue(50 < own.ttl("d") <= 60)
+            for wrong in (-1, math.nan):
+                with self.assertRaises(ValueError):
+                    table.put_for("e", "5", wrong)
+            with self.assertRaises(TypeError):
+                table.put_for("e", "5", "60")
+            cache = db.table(f"cache {kind}", kind, ttl=60)
+            cache["x"] = "1"
+            cache.put_for("y", "2", None)
+            self.assertTrue(50 < cache.ttl("x") <= 60)
+            self.assertEqual(cache.ttl("y"), math.inf)
+            self.assertTrue(db.table(f"cache {kind}").ttl("x") <= 60)
+            self.assertTrue(db.table(f"cache {kind}", ttl=60).ttl("x") <= 60)
+            with self.assertRaises(azekura.WrongType):
+                db.table(f"cache {kind}", ttl=61)
+            with self.assertRaises(ValueError):
+                db.table("none", ttl=0)
+
     def test_updates(self):
         db = self.database()
         table = db.table("t", key=str, value=int)

@@ -73,6 +73,15 @@ inline uint64_t ttl_ms(std::chrono::milliseconds ttl)
     return ttl.count() < 0 ? 0 : static_cast<uint64_t>(ttl.count());
 }
 
+/* How long a record will still be there, as the call says. */
+template <class Call> std::optional<std::chrono::milliseconds> lifetime(Call call)
+{
+    uint64_t left = 0;
+    if (!found(call(&left)))
+        return std::nullopt;
+    return left == AZK_FOREVER ? std::chrono::milliseconds::max() : std::chrono::milliseconds(left);
+}
+
 /* A loop over what has next(), key() and value(). */
 template <class Place> class record_iterator {
 public:
@@ -220,12 +229,7 @@ public:
     /// is not there.
     std::optional<std::chrono::milliseconds> ttl(std::string_view key) const
     {
-        uint64_t left = 0;
-        azk_status status = azk_table_ttl(get(), key.data(), key.size(), &left);
-        if (status == AZK_NOT_FOUND)
-            return std::nullopt;
-        detail::check(status);
-        return left == AZK_FOREVER ? std::chrono::milliseconds::max() : std::chrono::milliseconds(left);
+        return detail::lifetime([&](uint64_t *left) { return azk_table_ttl(get(), key.data(), key.size(), left); });
     }
 
     /// Gives a record another time to live; with std::chrono::milliseconds::max() it stays. True if it was there.

@@ -20,6 +20,13 @@ public:
         });
     }
 
+    /// How long a record will still be there, in this transaction, in which no time passes.
+    std::optional<std::chrono::milliseconds> ttl(const table &table, std::string_view key) const
+    {
+        return detail::lifetime(
+            [&](uint64_t *left) { return azk_read_ttl(handle_.get(), table.get(), key.data(), key.size(), left); });
+    }
+
     /* The value where it stands: good until the transaction ends, or release_values. */
     optional_view view(const table &table, std::string_view key) const
     {
@@ -188,6 +195,22 @@ public:
     {
         detail::check(azk_write_put_for(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size(),
                                         detail::ttl_ms(ttl)));
+    }
+
+    /// How long a record will still be there, in this transaction, in which no time passes.
+    std::optional<std::chrono::milliseconds> ttl(const azekura::table &table, std::string_view key)
+    {
+        return detail::lifetime([&](uint64_t *left) {
+            return azk_write_ttl(handle_.get(), table.get(), key.data(), key.size(), left);
+        });
+    }
+
+    /// Gives a record another time to live; with std::chrono::milliseconds::max() it stays. True if it was there.
+    bool expire(const azekura::table &table, std::string_view key, std::chrono::milliseconds ttl)
+    {
+        return detail::answer([&](bool *done) {
+            return azk_write_expire(handle_.get(), table.get(), key.data(), key.size(), detail::ttl_ms(ttl), done);
+        });
     }
 
     int64_t increment(const azekura::table &table, std::string_view key, int64_t delta)

@@ -1,10 +1,11 @@
 //! Records that are gone by themselves after some time.
 
+use crate::arguments::Place;
 use crate::call::Caller;
-use crate::handles::{azk_db, azk_table, azk_write};
+use crate::handles::{azk_db, azk_read, azk_table, azk_write};
 use crate::slots::{owned, shared};
-use crate::status::azk_status;
 use crate::status::azk_status::{AZK_NOT_FOUND, AZK_OK};
+use crate::status::{Outcome, azk_status};
 use crate::tables::{kind_of, named};
 use azekura::Lifetime;
 use std::ffi::{c_char, c_void};
@@ -15,6 +16,17 @@ pub const AZK_FOREVER: u64 = u64::MAX;
 
 fn time(ttl_ms: u64) -> Duration {
     if ttl_ms == AZK_FOREVER { Duration::MAX } else { Duration::from_millis(ttl_ms) }
+}
+
+/// Says how long a record will still be there.
+fn say(mut out: Place<u64>, ttl: impl FnOnce() -> Outcome<Option<Lifetime>>) -> Outcome<azk_status> {
+    out.set(0);
+    let Some(lifetime) = ttl()? else { return Ok(AZK_NOT_FOUND) };
+    out.set(match lifetime {
+        Lifetime::Unlimited => AZK_FOREVER,
+        Lifetime::Left(left) => u64::try_from(left.as_millis()).unwrap_or(AZK_FOREVER),
+    });
+    Ok(AZK_OK)
 }
 
 /// The table of a name, which is made if there is none, and whose records are gone `ttl_ms` milliseconds after
@@ -65,14 +77,8 @@ pub unsafe extern "C" fn azk_table_ttl(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.call(move |c| {
         let key = c.bytes(key, key_len, "key")?;
-        let mut out = c.place(ttl_ms, "ttl_ms")?;
-        out.set(0);
-        let Some(lifetime) = shared(table)?.ttl(key)? else { return Ok(AZK_NOT_FOUND) };
-        out.set(match lifetime {
-            Lifetime::Unlimited => AZK_FOREVER,
-            Lifetime::Left(left) => u64::try_from(left.as_millis()).unwrap_or(AZK_FOREVER),
-        });
-        Ok(AZK_OK)
+        let out = c.place(ttl_ms, "ttl_ms")?;
+        say(out, || Ok(shared(table)?.ttl(key)?))
     })
 }
 
@@ -112,5 +118,63 @@ pub unsafe extern "C" fn azk_write_put_for(
         let value = c.bytes(value, value_len, "value")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
         Ok(write.txn.put_for(&table, key, value, time(ttl_ms))?)
+    })
+}
+
+/// As azk_table_expire, within a transaction. Errors: as azk_write_put and azk_write_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_expire(
+    write: *mut azk_write,
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    ttl_ms: u64,
+    done: *mut bool,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let mut done = c.place(done, "done")?;
+        let (mut write, table) = (owned(write)?, shared(table)?);
+        done.set(write.txn.expire(&table, key, time(ttl_ms))?);
+        Ok(())
+    })
+}
+
+/// As azk_table_ttl, as this transaction sees the table: no time passes in it. Errors: as azk_table_ttl and
+/// azk_write_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_ttl(
+    write: *mut azk_write,
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    ttl_ms: *mut u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.call(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let out = c.place(ttl_ms, "ttl_ms")?;
+        let (write, table) = (owned(write)?, shared(table)?);
+        say(out, || Ok(write.txn.ttl(&table, key)?))
+    })
+}
+
+/// As azk_table_ttl, as this transaction sees the table: no time passes in it. Errors: as azk_table_ttl and
+/// azk_read_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_read_ttl(
+    read: *mut azk_read,
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    ttl_ms: *mut u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.call(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let out = c.place(ttl_ms, "ttl_ms")?;
+        let (read, table) = (owned(read)?, shared(table)?);
+        say(out, || Ok(read.txn()?.ttl(&table, key)?))
     })
 }

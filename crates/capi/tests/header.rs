@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header is read.
-const SOURCES: [&str; 27] = [
+const SOURCES: [&str; 28] = [
     "status",
     "call",
     "memory",
@@ -23,6 +23,7 @@ const SOURCES: [&str; 27] = [
     "write_tables",
     "write_get",
     "write_put",
+    "expiry",
     "cursors",
     "cursor",
     "index",

@@ -165,6 +165,7 @@ static void writes(azk_db *db, azk_table *table)
     size_t len = 0;
     uint64_t first = 0, second = 0, count = 0;
     int64_t sum = 0;
+    uint64_t left = 0;
     bool done = false;
     void *copy = NULL;
     OK(azk_write_begin(db, AZK_DURABILITY_SYNC, AZK_SNAPSHOT, &write));
@@ -189,6 +190,15 @@ static void writes(azk_db *db, azk_table *table)
     OK(azk_write_replace(write, table, TEXT("k1"), TEXT("v1"), &done));
     CHECK(done);
     OK(azk_write_append(write, table, TEXT("k2"), TEXT("+")));
+    OK(azk_write_put_for(write, table, TEXT("brief"), TEXT("1"), 60000));
+    OK(azk_write_ttl(write, table, TEXT("brief"), &left));
+    CHECK(left > 50000 && left <= 60000);
+    OK(azk_write_expire(write, table, TEXT("brief"), AZK_FOREVER, &done));
+    OK(azk_write_ttl(write, table, TEXT("brief"), &left));
+    CHECK(done && left == AZK_FOREVER);
+    OK(azk_write_expire(write, table, TEXT("brief"), 0, &done));
+    IS(AZK_NOT_FOUND, azk_write_ttl(write, table, TEXT("brief"), &left));
+    IS(AZK_INVALID, azk_write_ttl(write, table, TEXT("brief"), NULL));
     OK(azk_write_increment(write, table, TEXT("n"), -1, &sum));
     CHECK(sum == -1);
     OK(azk_write_compare_and_swap(write, table, TEXT("k1"), &old, &none, &done));

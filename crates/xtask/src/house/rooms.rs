@@ -70,6 +70,7 @@ pub const ORDER: [Order; 6] = [
             "write_tables",
             "write_put",
             "write_get",
+            "expiry",
             "cursor",
             "cursors",
             "stats",
