@@ -43,7 +43,7 @@ pub unsafe extern "C" fn azk_db_expiring_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, db, name, out, |db, name| Ok(db.expiring_table(name, kind_of(kind)?, time(ttl_ms))?))
+    named(c, name, out, |name| Ok(shared(db)?.expiring_table(name, kind_of(kind)?, time(ttl_ms))?))
 }
 
 /// Sets the value of a key for `ttl_ms` milliseconds. After that the record is gone by itself: no call finds

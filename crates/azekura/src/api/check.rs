@@ -268,8 +268,7 @@ impl Check<'_> {
                 ),
             ));
         }
-        let ends = (last.is_none_or(|l| l == run.info.max), expiring == run.info.expiring);
-        match ends {
+        match (last.is_none_or(|l| l == run.info.max), expiring == run.info.expiring) {
             (true, true) => Ok(()),
             (false, _) => Err(bad(run, "its last key is not what the manifest says".into())),
             (_, false) => Err(bad(run, "its records expire at other times than the manifest says".into())),

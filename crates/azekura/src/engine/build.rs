@@ -332,9 +332,9 @@ impl Engine {
         next.next_table = manifest.next_table.max(1);
         next.tables_seq = tables_seq;
         for info in &manifest.tables {
-            let mut table = TableState::new(info.id, info.kind, info.name.clone());
             self.note_lifetime(info.ttl_ms);
-            table.ttl_ms = info.ttl_ms;
+            let table = TableState::new(info.id, info.kind, info.name.clone());
+            let mut table = TableState { ttl_ms: info.ttl_ms, ..table };
             let mut levels = Vec::new();
             for level in &info.levels {
                 let open = |r: &RunInfo| match known.get(&r.id) {
@@ -346,11 +346,8 @@ impl Engine {
                 };
                 let runs: Vec<Arc<Run>> = level.runs.iter().map(open).collect::<Result<_>>()?;
                 if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
-                    return Err(Error::corrupt(
-                        "manifest",
-                        0,
-                        format!("table {:?}: partitions overlap", info.name),
-                    ));
+                    let detail = format!("table {:?}: partitions overlap", info.name);
+                    return Err(Error::corrupt("manifest", 0, detail));
                 }
                 let joined = runs.len();
                 levels.push(Arc::new(Level::new(runs, 1.0, level.newest)?.joined_by(joined)));

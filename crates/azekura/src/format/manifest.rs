@@ -23,6 +23,8 @@
 //! blob: u32 length | bytes
 //! ```
 
+mod expiry;
+
 use super::block::{Fixed, Tag};
 use super::expiry::Expiring;
 use super::few::Few;
@@ -32,7 +34,6 @@ use crate::base::key::TableKind;
 use crate::base::limits::{ALIGN_BYTES, NAME_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES, SUPERBLOCKS_BYTES};
 use crate::format::page::FILTER_PAGE_BASE;
 use crate::space::Extent;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a table without runs takes, without its name.
@@ -199,59 +200,6 @@ impl Manifest {
             self.encode_expiry(&mut w);
         }
         w.bytes
-    }
-
-    /// What expires, and when it is now. Nothing in a file in which nothing does.
-    fn encode_expiry(&self, w: &mut Writer) {
-        let Some(clock_ms) = self.clock_ms else { return };
-        w.u64(clock_ms);
-        let runs = || {
-            let all = self.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
-            all.filter(|run| run.expiring.records > 0)
-        };
-        w.u32(u32_of(runs().count()));
-        for run in runs() {
-            w.u64(run.id);
-            w.u64(run.expiring.records);
-            w.u64(run.expiring.first_ms);
-            w.u64(run.expiring.last_ms);
-        }
-        let tables = || self.tables.iter().filter(|table| table.ttl_ms > 0);
-        w.u32(u32_of(tables().count()));
-        for table in tables() {
-            w.u32(table.id);
-            w.u64(table.ttl_ms);
-        }
-    }
-
-    fn decode_expiry(&mut self, r: &mut Reader<'_>) -> Result<()> {
-        self.clock_ms = Some(r.counted()?);
-        let mut found = HashMap::new();
-        for _ in 0..r.count(32)? {
-            let id = r.u64()?;
-            let expiring = Expiring { records: r.u64()?, first_ms: r.u64()?, last_ms: r.u64()? };
-            if expiring.records == 0 || expiring.first_ms > expiring.last_ms {
-                return Err(r.bad(format!("run {id}: impossible times")));
-            }
-            found.insert(id, expiring);
-        }
-        for run in self.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs)) {
-            run.expiring = found.remove(&run.id).unwrap_or_default();
-            if run.expiring.records > run.records {
-                return Err(r.bad(format!("run {}: more records expire than it has", run.id)));
-            }
-        }
-        let mut lifetimes = HashMap::new();
-        for _ in 0..r.count(12)? {
-            lifetimes.insert(r.u32()?, r.u64()?);
-        }
-        for table in &mut self.tables {
-            table.ttl_ms = lifetimes.remove(&table.id).unwrap_or_default();
-        }
-        if !found.is_empty() || !lifetimes.is_empty() {
-            return Err(r.bad("times of runs or tables that are not there"));
-        }
-        Ok(())
     }
 
     /// Reads a manifest that stands at offset `at` of the file.

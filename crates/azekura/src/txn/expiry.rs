@@ -5,7 +5,8 @@ use super::write::{WriteTxn, check_key};
 use crate::base::clock::millis;
 use crate::base::error::Result;
 use crate::engine::Table;
-use crate::format::expiry::Expiry;
+use crate::format::block::Tag;
+use crate::format::expiry::{Content, Expiry};
 use std::time::Duration;
 
 /// How long a record will be there.
@@ -89,6 +90,22 @@ impl WriteTxn {
     /// As [`put`](WriteTxn::put) and [`get`](WriteTxn::get).
     pub fn persist(&mut self, table: &Table, key: impl AsRef<[u8]>) -> Result<bool> {
         self.live_until(table, key.as_ref(), Expiry::NEVER)
+    }
+
+    /// Sets the value of a key until a time.
+    pub(crate) fn put_until(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+    ) -> Result<()> {
+        check_key(key)?;
+        if value.len() >= self.db.engine.config.large_value_bytes {
+            return self.put_large_until(table, key, value, expiry);
+        }
+        self.reindex(table, key, Some((value, expiry)))?;
+        self.write_content(table, key, Content { tag: Tag::Put, value, expiry })
     }
 
     fn live_until(&mut self, table: &Table, key: &[u8], expiry: Expiry) -> Result<bool> {

@@ -292,23 +292,13 @@ impl WriteTxn {
         self.put_large_until(table, key, value, expiry)
     }
 
-    /// Sets the value of a key until a time.
-    pub(crate) fn put_until(
+    pub(super) fn put_large_until(
         &mut self,
         table: &Table,
         key: &[u8],
         value: &[u8],
         expiry: Expiry,
     ) -> Result<()> {
-        check_key(key)?;
-        if value.len() >= self.db.engine.config.large_value_bytes {
-            return self.put_large_until(table, key, value, expiry);
-        }
-        self.reindex(table, key, Some((value, expiry)))?;
-        self.write_content(table, key, Content { tag: Tag::Put, value, expiry })
-    }
-
-    fn put_large_until(&mut self, table: &Table, key: &[u8], value: &[u8], expiry: Expiry) -> Result<()> {
         check_value(value)?;
         self.db.engine.check_writable()?;
         self.reindex(table, key, Some((value, expiry)))?;

@@ -95,20 +95,8 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
         course.batches.push_back((Instant::now(), course.put));
         course.put += batch;
         reader.refresh()?;
-        let (gone, young) = course.look(living);
-        for _ in 0..GETS {
-            gets += 1;
-            let some = order.at(gets % living);
-            if let Some(index) = gone.map(|first| first + some % batch)
-                && reader.get(bench.records.key(index, &mut key))?.is_some()
-            {
-                return Err(Failure::Unexpected { peer: about.name, index });
-            }
-            if young < course.put {
-                let index = young + some % (course.put - young);
-                get(bench, reader.as_mut(), &course, index, &mut key)?;
-            }
-        }
+        gets += 1;
+        look(bench, reader.as_mut(), &mut course, gets, &order)?;
         if seen.len() as u128 <= began.elapsed().as_nanos() * u128::from(LOOKS) / life.as_nanos() {
             let life = u32::try_from(began.elapsed().as_nanos() / life.as_nanos()).unwrap_or(LIVES);
             let (file, memory) = (bench.peer.file_bytes(bench.dir), counters::anonymous_rss_bytes());
@@ -128,6 +116,31 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     store.sync()?;
     store.close()?;
     Ok(measured)
+}
+
+/// Gets records of which some are alive and some have expired.
+fn look(
+    bench: &Bench<'_>,
+    reader: &mut dyn Reader,
+    course: &mut Course,
+    round: u64,
+    order: &Shuffle,
+) -> Result<()> {
+    let (living, mut key) = (bench.case.records, KeyBuffer::default());
+    let (gone, young) = course.look(living);
+    for n in round * GETS..(round + 1) * GETS {
+        let some = order.at(n % living);
+        if let Some(index) = gone.map(|first| first + some % bench.case.batch)
+            && reader.get(bench.records.key(index, &mut key))?.is_some()
+        {
+            return Err(Failure::Unexpected { peer: bench.peer.about().name, index });
+        }
+        if young < course.put {
+            let index = young + some % (course.put - young);
+            get(bench, reader, course, index, &mut key)?;
+        }
+    }
+    Ok(())
 }
 
 /// Gets a record that is alive. If so much time has passed meanwhile that it may not be, it may be gone.
