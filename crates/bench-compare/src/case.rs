@@ -41,6 +41,8 @@ pub enum Workload {
     /// A cache: records that live for a tenth of the time are put all the time, as many in each life as there are
     /// to be at once; then what that takes of processor, file and memory.
     Ttl,
+    /// Numbers that are incremented at random, many in a transaction; then one of them, by four threads.
+    Counters,
     /// The time to open a database whose process was killed in the middle of a load.
     Recover,
     /// The time to open a database and get one record.
@@ -134,6 +136,9 @@ impl Case {
                 "{records} records of 8 + {value} bytes at once, each for {:.1} s, for {s} s, {batch}",
                 s / 10.0
             ),
+            Workload::Counters => {
+                format!("{records} counters incremented at random, {batch}, then one by 4 threads, for {s} s")
+            }
             Workload::Recover => {
                 format!("killed after {s} s of putting records of 8 + {value} bytes, {batch}")
             }
@@ -158,7 +163,7 @@ impl Case {
             && !(together && matches!(about.place, Place::Helper(_)))
             && killed_with_us
             && (self.workload != Workload::Index || about.indexes)
-            && (self.workload != Workload::Ttl || about.place == Place::Here)
+            && (!matches!(self.workload, Workload::Ttl | Workload::Counters) || about.place == Place::Here)
     }
 }
 
@@ -179,6 +184,7 @@ impl Workload {
             Self::Scan => "scan",
             Self::Delete => "delete",
             Self::Ttl => "ttl",
+            Self::Counters => "counters",
             Self::Recover => "recover",
             Self::Open => "open",
         }

@@ -85,6 +85,7 @@ fn preset(workload: Workload, quick: bool) -> Preset {
         Workload::Scan => (&[(100, M)], &[(100, 200 * K)], 10 * K),
         Workload::Delete => (&[(100, M)], &[(100, 100 * K)], K),
         Workload::Ttl => (&[(24, M)], &[(24, 20 * K)], K),
+        Workload::Counters => (&[(8, 10 * M)], &[(8, 100 * K)], K),
         Workload::Recover => (&[(100, 10 * M)], &[(100, M)], K),
         Workload::Open => (&[(8, 10 * M)], &[(8, M)], 65_536),
     };
@@ -185,6 +186,7 @@ pub fn phases_s(case: &Case, phase_s: f64) -> f64 {
         Workload::Ycsb => phase_s + 6.0 * case.seconds,
         Workload::Mixed => phase_s + case.seconds,
         Workload::Durable | Workload::Ttl => case.seconds,
+        Workload::Counters => phase_s + 1.5 * case.seconds,
         Workload::Recover => case.seconds + phase_s,
     }
 }

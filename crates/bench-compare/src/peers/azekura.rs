@@ -3,7 +3,7 @@
 use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
-use azekura::{Cursor, Db, Durability, Index, Options, ReadTxn, Table, TableKind, WriteTxn};
+use azekura::{Cursor, Db, Durability, Index, Merge, Options, ReadTxn, Table, TableKind, WriteTxn};
 use std::ops::Bound;
 
 const TABLE: &str = "bench";
@@ -135,6 +135,16 @@ impl Writer for AzekuraWriter<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match &mut self.txn {
             Some(txn) => txn.put(&self.store.table, key, value).map_err(self.store.failed("WriteTxn::put")),
+            None => Err(self.no_transaction()),
+        }
+    }
+
+    fn add(&mut self, key: &[u8], n: u64) -> Result<bool> {
+        match &mut self.txn {
+            Some(txn) => {
+                let added = txn.merge(&self.store.table, key, Merge::AddU64(n));
+                added.map_err(self.store.failed("WriteTxn::merge")).map(|()| true)
+            }
             None => Err(self.no_transaction()),
         }
     }

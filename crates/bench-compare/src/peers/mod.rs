@@ -159,6 +159,12 @@ pub trait Writer {
     fn begin(&mut self) -> Result<()>;
     /// Puts a record.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+    /// Adds to the little-endian number that a key's value is, without reading it. If the peer has no such call,
+    /// it returns `false` and nothing happens.
+    fn add(&mut self, key: &[u8], n: u64) -> Result<bool> {
+        let _ = (key, n);
+        Ok(false)
+    }
     /// Removes a record, if it is there.
     fn remove(&mut self, key: &[u8]) -> Result<()>;
     /// Commits the transaction.

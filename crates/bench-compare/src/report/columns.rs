@@ -197,6 +197,13 @@ const TTL: [Column; 10] = [
     MEMORY,
 ];
 
+const COUNTERS: [Column; 4] = [
+    head(rate("adds_per_s", "adds")),
+    head(rate("one_adds_per_s", "to one,\n4 threads")),
+    less("file_bytes", "file", Unit::Bytes),
+    MEMORY,
+];
+
 const RECOVER: [Column; 6] = [
     head(less("recover_ms", "open after\nkill", Unit::Milliseconds)),
     plain("kept_percent", "% of trans-\nactions kept", Unit::Plain),
@@ -244,6 +251,7 @@ pub fn of(workload: Workload) -> &'static [Column] {
         Workload::Scan => &SCAN,
         Workload::Delete => &DELETE,
         Workload::Ttl => &TTL,
+        Workload::Counters => &COUNTERS,
         Workload::Recover => &RECOVER,
         Workload::Open => &OPEN,
     }

@@ -1,6 +1,7 @@
 //! The workloads. Each is a function that runs in a process of its own and measures one peer.
 
 mod bench;
+mod counters;
 mod delete;
 mod durable;
 mod index;
@@ -59,6 +60,7 @@ fn measure(peer: &dyn Peer, job: &Job) -> Result<Measured> {
         (Workload::Scan, _) => scan::run(bench),
         (Workload::Delete, _) => delete::run(bench),
         (Workload::Ttl, _) => ttl::run(bench),
+        (Workload::Counters, _) => counters::run(bench),
     }?;
     bench.report_memory(&mut measured);
     Ok(measured)

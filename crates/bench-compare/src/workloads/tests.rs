@@ -82,7 +82,21 @@ fn a_cache_that_lies_is_noticed() {
     }
 }
 
-/// All except those that need a second process (tests/command.rs has them), and the cache.
+#[test]
+fn counters_are_right_on_every_peer() {
+    with_peers(|peer| {
+        let (about, case) = (peer.about(), Case { seconds: 0.1, value_bytes: 8, ..case(Workload::Counters) });
+        if !case.suits(about) {
+            return;
+        }
+        let dir = TestDir::new(&format!("counters-{}", about.name));
+        let measured = run_case(peer, case, &dir).unwrap_or_else(|e| panic!("{}: {e}", about.name));
+        assert!(measured.get("one_adds_per_s").is_some_and(|adds| adds > 0.0), "{}", about.name);
+    });
+}
+
+/// All except those that need a second process (tests/command.rs has them), the cache, and
+/// counters.
 const ALL: [Workload; 12] = [
     Workload::Sequential,
     Workload::Lookup,

@@ -45,6 +45,7 @@ pub fn of(workload: Workload, cases: &[&CaseResult]) -> Vec<Plot> {
         | Workload::Scan
         | Workload::Delete
         | Workload::Ttl
+        | Workload::Counters
         | Workload::Recover
         | Workload::Open => cases.iter().flat_map(|case| headlines(case)).collect(),
     }
