@@ -31,7 +31,7 @@ const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60
 
 const FOLLOWERS: &[&str] = &["followers", "--count", "400", "--seconds", "90"];
 
-const CANARIES: [Canary; 20] = [
+const CANARIES: [Canary; 22] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -73,6 +73,12 @@ const CANARIES: [Canary; 20] = [
     Canary {
         name: "entry_outlives",
         broken: "the entries of an index do not expire with their records",
+        command: CRASH_LONG,
+    },
+    Canary { name: "forget_change", broken: "the feed is not told what is removed", command: CRASH_LONG },
+    Canary {
+        name: "trim_one_more",
+        broken: "the feed loses a commit more than it says",
         command: CRASH_LONG,
     },
     Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: FLIPS },
