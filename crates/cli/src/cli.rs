@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand};
 use crate::bench;
 use crate::commands::{
     backup, check, clear, copy, copy_table, count, create, drop, export, feed, get, import, index, info,
-    mirror, points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set, shards, shrink,
-    tables, verify, watch,
+    mirror, points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set, shards,
+    shrink, tables, verify, watch,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
