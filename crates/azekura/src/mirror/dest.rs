@@ -275,7 +275,7 @@ impl Dest {
 
     /// Says of the last frames of a chain that they are durable, as a resting log does. Needs no sync.
     pub(super) fn vouch(&mut self, chain: u64) -> Going<()> {
-        let Some(ChainAt { below, tail: Some(tail), .. }) = self.places.at(chain) else { return Ok(()) };
+        let Some(ChainAt { below, tail: Some(tail), clock, .. }) = self.places.at(chain) else { return Ok(()) };
         let Some(file_id) = self.block.as_ref().map(|block| block.file_id) else { return Ok(()) };
         let mut bytes = vec![0; usize_of64(ALIGN_BYTES)];
         let frame = Frame {
@@ -285,6 +285,7 @@ impl Dest {
             len: 0,
             first_record: NO_RECORD,
             jump: false,
+            clock,
             checkpoint: self.number(),
             durable_below: below,
         };

@@ -17,6 +17,8 @@ pub(super) struct ChainAt {
     pub(super) end: u64,
     /// Where the next frame will stand, if one was shipped.
     pub(super) tail: Option<u64>,
+    /// The latest time of the file's clock in frames that were shipped.
+    pub(super) clock: u32,
 }
 
 /// The chains that a mirror has.
@@ -39,7 +41,7 @@ impl Places {
 
     /// A chain was found in the file.
     pub(super) fn found(&mut self, chain: u64, below: u64, tail: u64) {
-        self.chains.insert(chain, ChainAt { below, end: below, tail: Some(tail) });
+        self.chains.insert(chain, ChainAt { below, end: below, tail: Some(tail), clock: 0 });
     }
 
     /// A frame, and all before it in its chain that are needed, are durable.
@@ -51,6 +53,7 @@ impl Places {
         let at = self.chains.entry(arrival.chain).or_default();
         at.below = placed.frame.number + 1;
         at.tail = Some(tail);
+        at.clock = at.clock.max(placed.frame.clock);
         if at.end == placed.frame.number {
             at.end = at.below;
         }
