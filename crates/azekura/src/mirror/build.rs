@@ -58,7 +58,13 @@ impl Mirror {
     ) -> Result<Mirror> {
         let (source, path) = (source.as_ref(), path.as_ref());
         let file = source_storage.open(source, OpenMode::ReadOnly).map_err(failed(source, "opening it"))?;
-        let source = Source { path: source.to_path_buf(), file, storage: source_storage, settled: None };
+        let source = Source {
+            path: source.to_path_buf(),
+            file,
+            storage: source_storage,
+            settled: None,
+            digests: None,
+        };
         let mut mirror = Mirror {
             source,
             storage,
@@ -69,6 +75,7 @@ impl Mirror {
             pins: BTreeMap::new(),
             is_doubtful: true,
             log: None,
+            ahead: None,
             is_end_checked: false,
             came_at: Instant::now(),
             waits_since: None,

@@ -3,6 +3,7 @@
 use super::named::Segments;
 use super::spans::Piece;
 use crate::base::error::Result;
+use crate::base::sync::Instant;
 use crate::engine::Admission;
 use crate::format::frame::{HEADER_BYTES, RecordPart};
 use crate::format::manifest::{LogChain, Manifest};
@@ -25,6 +26,8 @@ pub(super) struct Arrival {
     pub(super) values: Vec<Piece>,
     /// The large values that the state before would find by it.
     pub(super) shown: Vec<ShownValue>,
+    /// Whether a commit is missing before one that ends in it, or in a frame before it: a flush came first.
+    is_broken: bool,
 }
 
 /// A large value that a state of the mirror shows as soon as a frame is there.
@@ -45,6 +48,9 @@ pub(super) struct LogReader {
     segments: Segments,
     /// The state before, which has these frames until the manifest's superblock is there.
     before: Option<Before>,
+    /// The newest commit that was read or is in runs, and whether one is missing before it.
+    last_seq: u64,
+    is_broken: bool,
     /// Frames that were read and are not shipped.
     waiting: VecDeque<Arrival>,
     waiting_bytes: u64,
@@ -57,6 +63,16 @@ struct Before {
     tables: BTreeSet<u32>,
     next_table: u32,
     segments: Segments,
+}
+
+/// The log of the mirror's newest state, while the next one is copied.
+pub(super) struct Ahead {
+    pub(super) log: LogReader,
+    /// Frames may know of checkpoints up to this one.
+    pub(super) until: u64,
+    /// Whether later ones may be added.
+    pub(super) is_watched: bool,
+    pub(super) looked_at: Instant,
 }
 
 struct Chain {
@@ -94,6 +110,8 @@ impl LogReader {
             admission: Admission::of_all(manifest),
             segments: Segments::of(manifest),
             before: None,
+            last_seq: manifest.flushed_seq,
+            is_broken: false,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
         }
@@ -134,11 +152,14 @@ impl LogReader {
     }
 
     fn add(&mut self, placed: Placed) -> Result<()> {
-        let LogReader { chains, now, admission, segments, before, waiting, waiting_bytes } = self;
+        let LogReader { chains, now, admission, segments, before, waiting, waiting_bytes, .. } = self;
+        let (last_seq, is_broken) = (&mut self.last_seq, &mut self.is_broken);
         let chain = &mut chains[*now];
         let (mut commit, mut values, mut shown) = (None, Vec::new(), Vec::new());
         if !placed.frame.jump {
-            let mut apply = |seq, mut parts: Vec<RecordPart>| {
+            let mut apply = |seq: u64, mut parts: Vec<RecordPart>| {
+                *is_broken |= seq > last_seq.saturating_add(1);
+                *last_seq = seq.max(*last_seq);
                 if let Some(before) = before {
                     parts.iter().try_for_each(|part| before.note(seq, part, &mut shown))?;
                 }
@@ -151,7 +172,14 @@ impl LogReader {
             chain.stream.add(&placed.frame, &placed.bytes[HEADER_BYTES..], placed.offset, &mut apply)?;
         }
         *waiting_bytes += placed.bytes.len() as u64;
-        waiting.push_back(Arrival { chain: chain.log.chain, placed, commit, values, shown });
+        waiting.push_back(Arrival {
+            chain: chain.log.chain,
+            placed,
+            commit,
+            values,
+            shown,
+            is_broken: *is_broken,
+        });
         Ok(())
     }
 
@@ -179,6 +207,18 @@ impl LogReader {
     /// The next frames that are durable, and know of no newer checkpoint than this.
     pub(super) fn take_durable(&mut self, checkpoint: u64) -> Vec<Arrival> {
         self.take(|log, arrival| arrival.placed.frame.checkpoint <= checkpoint && log.is_durable(arrival))
+    }
+
+    /// As `take_durable`, up to the first frame with a commit before which one is missing.
+    pub(super) fn take_ahead(&mut self, checkpoint: u64) -> Vec<Arrival> {
+        self.take(|log, arrival| {
+            !arrival.is_broken && arrival.placed.frame.checkpoint <= checkpoint && log.is_durable(arrival)
+        })
+    }
+
+    /// Whether a commit was read before which one is missing.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// All that were read.

@@ -36,8 +36,9 @@ impl Mirror {
     fn ship_pinned(&mut self, block: &Superblock, was_doubtful: bool, told: Told<'_>) -> Going<()> {
         let named = self.source.manifest(block);
         let (manifest, extent) = self.unless_overtaken(block.number, named)?;
-        self.log = None;
+        let log = self.log.take();
         self.prepare(block, &manifest, was_doubtful)?;
+        self.begin_ahead(log, block, &manifest);
         let is_good = |source: &Source| source.honours(block);
         let pieces = pieces(&manifest);
         let ends = pieces.iter().map(|p| p.offset + p.bytes).chain(extent.iter().map(|e| e.end()));
@@ -62,6 +63,7 @@ impl Mirror {
             dest.put_bytes(&bytes?, extent.offset)?;
             dest.claim(extent.offset, extent.len);
         }
+        self.ahead = None;
         let (log, commit, reach) = self.ship_named(block, &manifest, reach, told)?;
         self.finish(block, manifest, log, commit, reach)
     }

@@ -207,6 +207,11 @@ impl Dest {
         self.file.read_at(&mut there, offset).is_ok_and(|()| there == bytes)
     }
 
+    /// So many bytes an unfinished file had.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Whether a file that was left unfinished has a piece, or a part of one, in its place. Then it is noted as
     /// copied, and made durable with all else.
     pub(super) fn finds(&mut self, piece: &Piece, bytes: &[u8]) -> bool {

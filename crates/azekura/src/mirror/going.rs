@@ -1,9 +1,8 @@
 //! A mirror that goes on: step by step it comes to what its source has.
 
-use super::chain::LogReader;
+use super::chain::{Ahead, LogReader};
 use super::dest::{Dest, Going, Stop};
 use super::source::Source;
-use super::spans::Piece;
 use super::status::{Gauge, MirrorStatus};
 use crate::backup::Pace;
 use crate::base::error::{Error, Result};
@@ -20,8 +19,6 @@ use std::time::Duration;
 /// How long a mirror waits before it looks again: at first, and at most while nothing comes.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
-/// So much is copied between two looks at what the caller wants.
-const STEP_BYTES: u64 = 1 << 20;
 
 /// If the second superblock is not there after so long, it is looked whether its writer has gone.
 const SETTLE_AFTER: Duration = Duration::from_millis(200);
@@ -73,6 +70,8 @@ pub struct Mirror {
     pub(super) is_doubtful: bool,
     /// The log of the newest checkpoint that was shipped.
     pub(super) log: Option<LogReader>,
+    /// The same while the next one is copied.
+    pub(super) ahead: Option<Ahead>,
     /// Whether the end of the log was looked at since it last grew.
     pub(super) is_end_checked: bool,
     /// When it last grew.
@@ -143,7 +142,7 @@ impl Mirror {
             Err(stop) => stop,
         };
         // What was taken from it may not have been shipped.
-        self.log = None;
+        (self.log, self.ahead) = (None, None);
         if let Some(dest) = &mut self.dest {
             dest.next = None;
         }
@@ -237,48 +236,6 @@ impl Mirror {
         let Some(dest) = self.dest.as_ref().filter(|_| self.unnamed.is_none()) else { return };
         self.gauge.status.checkpoint = dest.number();
         self.gauge.status.commit = dest.commit;
-    }
-
-    /// Copies what lacks of a piece. `is_good` says after each read whether the bytes are what they should be.
-    pub(super) fn copy(
-        &mut self,
-        piece: &Piece,
-        is_good: &dyn Fn(&Source) -> Result<bool>,
-        told: Told<'_>,
-    ) -> Going<bool> {
-        let lacking = self.dest()?.copied.lacks(piece);
-        let any = !lacking.is_empty();
-        for piece in lacking {
-            let step = self.pace.step_bytes().unwrap_or(STEP_BYTES);
-            let mut at = 0;
-            while at < piece.bytes {
-                let bytes = step.min(piece.bytes - at);
-                let part = Piece { at: piece.at + at, offset: piece.offset + at, bytes, ..piece };
-                self.copy_step(&part, is_good)?;
-                at += bytes;
-                if !told(&self.status()) {
-                    return Err(Stop::Ended);
-                }
-            }
-        }
-        Ok(any)
-    }
-
-    fn copy_step(&mut self, part: &Piece, is_good: &dyn Fn(&Source) -> Result<bool>) -> Going<()> {
-        self.pace.wait(part.bytes);
-        let read = self.source.read(part.offset, part.bytes);
-        if !is_good(&self.source)? {
-            return Err(Stop::Overtaken);
-        }
-        let bytes = read?;
-        let dest = self.dest()?;
-        if dest.finds(part, &bytes) {
-            self.gauge.found(part.bytes);
-        } else {
-            dest.put(part, &bytes)?;
-            self.gauge.copied(part.bytes);
-        }
-        Ok(())
     }
 }
 

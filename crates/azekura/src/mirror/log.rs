@@ -4,7 +4,7 @@
 //! follow, or when the source's log rests. Frames that know of a newer checkpoint wait for that one: a table
 //! may have got another name in it, and a commit after that does not belong to a state before it.
 
-use super::chain::LogReader;
+use super::chain::{Arrival, LogReader};
 use super::dest::{Going, Stop};
 use super::going::{Mirror, Told};
 use super::source::Source;
@@ -43,14 +43,17 @@ impl Mirror {
             return Err(Stop::Overtaken);
         }
         self.ship_frames(&batch)?;
-        let dest = self.dest()?;
-        dest.commit = batch.iter().filter_map(|arrival| arrival.commit).fold(dest.commit, u64::max);
-        if let Some(last) = batch.last() {
-            dest.vouch(last.chain)?;
-        }
+        self.note_shipped(&batch)?;
         self.gauge.goes_on();
         self.note_lag();
         Ok(true)
+    }
+
+    /// Frames have come to the newest state.
+    pub(super) fn note_shipped(&mut self, batch: &[Arrival]) -> Going<()> {
+        let dest = self.dest()?;
+        dest.commit = batch.iter().filter_map(|arrival| arrival.commit).fold(dest.commit, u64::max);
+        batch.last().map_or(Ok(()), |last| dest.vouch(last.chain))
     }
 
     /// Begins to read the log of the checkpoint that the mirror has.
@@ -111,7 +114,9 @@ impl Mirror {
             dest.find_pins()?;
         }
         dest.cut_end()?;
-        self.pins.retain(|number, _| dest.states.contains_key(number));
+        let newest = dest.number();
+        // The log may lead to what later checkpoints keep.
+        self.pins.retain(|number, _| *number > newest || dest.states.contains_key(number));
         Ok(())
     }
 

@@ -21,9 +21,11 @@
 //! A mirror's superblock says what it is, and nobody opens the file for writing until `promote` has given it a
 //! lineage of its own.
 
+mod ahead;
 mod build;
 mod chain;
 mod checkpoint;
+mod copy;
 mod dest;
 mod frames;
 mod going;
@@ -31,6 +33,7 @@ mod load;
 mod log;
 mod named;
 mod names;
+mod pipe;
 mod places;
 mod promote;
 mod source;
@@ -40,5 +43,6 @@ mod status;
 mod tests;
 
 pub use going::Mirror;
+pub use pipe::{MirrorPipe, MirrorReport, stream_mirror};
 pub use promote::{promote, promote_on};
 pub use status::MirrorStatus;

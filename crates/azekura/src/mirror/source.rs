@@ -20,7 +20,12 @@ pub(super) struct Source {
     pub(super) storage: Arc<dyn Storage>,
     /// A checkpoint of which one superblock is there, and that counts, for its writer has gone.
     pub(super) settled: Option<Superblock>,
+    /// Asks for digests, if the source is on another machine.
+    pub(super) digests: Option<Digests>,
 }
+
+/// Gives the digest of some bytes of a source that is on another machine, by their place and number.
+pub(super) type Digests = Arc<dyn Fn(u64, u64) -> io::Result<u128> + Send + Sync>;
 
 impl Source {
     /// Both superblocks. None for one that is not whole, or just being written.
@@ -80,7 +85,7 @@ impl Source {
         let opened = self.storage.open(&self.path, OpenMode::ReadOnly);
         let file = opened.map_err(failed(&self.path, "looking for the source"))?;
         let (path, storage) = (self.path.clone(), self.storage.clone());
-        Source { path, file, storage, settled: self.settled.clone() }.newest()
+        Source { path, file, storage, settled: self.settled.clone(), digests: None }.newest()
     }
 
     /// Whether there is no newer checkpoint than this one.
@@ -120,6 +125,18 @@ impl Source {
 
     pub(super) fn len(&self) -> Result<u64> {
         self.file.len().map_err(|e| Error::io("reading the file's length", e))
+    }
+
+    /// Whether a digest is cheaper than the bytes.
+    pub(super) fn has_digests(&self) -> bool {
+        self.digests.is_some()
+    }
+
+    /// The digest of what stands in a place. REQUIRES: `has_digests`.
+    pub(super) fn digest(&self, offset: u64, bytes: u64) -> Result<u128> {
+        let asked =
+            self.digests.as_ref().map_or(Err(io::ErrorKind::Unsupported.into()), |ask| ask(offset, bytes));
+        asked.map_err(|e| read_error(e, offset))
     }
 
     pub(super) fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {

@@ -51,6 +51,14 @@ impl Gauge {
         self.status.level = false;
     }
 
+    /// While a checkpoint is copied, so much lacks of the log.
+    pub(super) fn goes_ahead(&mut self, commit: u64, commits: u64) {
+        // What lacks still was seen a moment ago.
+        self.lacks_since = None;
+        self.status.behind = Duration::ZERO;
+        (self.status.commit, self.status.behind_commits) = (commit, commits);
+    }
+
     /// Something has come. What lacks still was seen a moment ago.
     pub(super) fn goes_on(&mut self) {
         self.lacks_since = None;

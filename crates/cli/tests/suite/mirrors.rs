@@ -29,6 +29,56 @@ fn a_mirror_is_read_and_promoted() {
 }
 
 #[test]
+fn a_database_is_followed_through_a_command() {
+    let place = Place::with_database();
+    place.run(["set", "db.azk", "apple", "red"]).succeeds();
+    let stream = format!("{} stream db.azk", env!("CARGO_BIN_EXE_azekura"));
+    let ran = place.run(["follow", "m.azk", "--from", &stream, "--once"]).succeeds();
+    assert!(ran.stdout().starts_with("m.azk has commit "), "{}", ran.stdout());
+    place.run(["set", "db.azk", "apple", "green"]).succeeds();
+    let reporting = format!("{stream} --report");
+    let ran = place.run(["follow", "m.azk", "--from", &reporting, "--once", "--json"]).succeeds();
+    let last = ran.json_lines().pop().expect("a line");
+    assert!(last["level"] == true && last["built"] == 0, "{last}");
+    assert!(ran.stderr().contains("the mirror has commit "), "{}", ran.stderr());
+    assert_eq!(place.run(["get", "m.azk", "apple"]).succeeds().stdout(), "green\n");
+    place
+        .run(["follow", "n.azk", "--from", "echo nonsense, and more of it", "--once"])
+        .fails(2, "not the source");
+    place.run(["follow", "n.azk", "--from", "exit 7", "--once"]).fails(2, "exit status: 7");
+    place.run(["follow", "n.azk", "--from", &format!("{stream}.no"), "--once"]).fails(2, "has ended");
+    place.run(["follow", "db.azk", "--from", &stream, "--once"]).fails(2, "");
+    assert!(!place.path("n.azk").exists());
+    place.run(["promote", "m.azk"]).succeeds();
+    place.run(["follow", "m.azk", "--from", &stream, "--once"]).fails(2, "no mirror");
+}
+
+/// The command ends three times a second.
+#[test]
+fn a_connection_that_breaks_is_made_again() {
+    let place = Place::with_database();
+    let cut = format!("timeout 0.3 {} stream db.azk", env!("CARGO_BIN_EXE_azekura"));
+    let mut command = place.interruptible(["follow", "m.azk", "--from", &cut]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let until = SystemTime::now() + Duration::from_secs(60);
+    for round in ["one", "two", "three", "four"] {
+        place.run(["set", "db.azk", "round", round]).succeeds();
+        std::thread::sleep(Duration::from_millis(300));
+        while !place.path("m.azk").exists()
+            || place.run(["get", "m.azk", "round", "--follow"]).stdout() != format!("{round}\n")
+        {
+            assert!(SystemTime::now() < until, "round {round} does not come");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    signal(&child, "INT");
+    let ended = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && text.contains("it is started again"), "{text}");
+    place.run(["check", "m.azk"]).succeeds();
+}
+
+#[test]
 fn an_interrupt_ends_mirroring() {
     let place = Place::with_database();
     let mut command = place.interruptible(["mirror", "db.azk", "--to", "m.azk"]);
@@ -70,6 +120,16 @@ fn killed(mut child: Child) {
 
 #[test]
 fn writer_and_mirror_are_killed() {
+    kill_both(&["mirror", "db.azk", "--to", "m.azk"]);
+}
+
+#[test]
+fn writer_and_follower_are_killed() {
+    let stream = format!("exec {} stream db.azk", env!("CARGO_BIN_EXE_azekura"));
+    kill_both(&["follow", "m.azk", "--from", &stream]);
+}
+
+fn kill_both(mirroring: &[&str]) {
     let place = Place::with_database();
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
     println!("seed {seed}");
@@ -86,7 +146,7 @@ fn writer_and_mirror_are_killed() {
             let mut command = place.command(words);
             command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs")
         };
-        let mirror = start(&["mirror", "db.azk", "--to", "m.azk"]);
+        let mirror = start(mirroring);
         let writer = start(&["import", "db.azk", "lines.tsv"]);
         pause();
         pause();

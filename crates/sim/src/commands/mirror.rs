@@ -4,6 +4,7 @@
 //! A script runs while a mirror goes on with it, is closed and opened again, and is read. The mirror is on the
 //! disk of its source, which loses power with both on it, or on a disk of its own, which does so alone.
 
+mod beside;
 mod cuts;
 mod going;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Power cuts while a database is mirrored.
 
+use super::beside::Beside;
 use super::going::{Going, MIRROR, catch_up, followed, found, open};
 use crate::disk::{Disk, Keep, Moment};
 use crate::judge::{PATH, Setting, recovered};
@@ -10,6 +11,7 @@ use azekura::storage::Storage;
 use azekura::{Db, promote_on};
 use std::cell::RefCell;
 use std::path::Path;
+use std::time::Duration;
 
 const KEPT: [Keep; 6] =
     [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(512), Keep::Blocks(4096), Keep::Wild];
@@ -35,6 +37,8 @@ struct Trial<'a> {
     dest: Disk,
     /// Whether the mirror has a disk of its own.
     is_apart: bool,
+    /// Whether the mirror goes on in a thread of its own.
+    is_beside: bool,
     n: u64,
 }
 
@@ -43,7 +47,12 @@ pub(super) fn cut_off(run: &Run, rng: &mut Rng, n: u64) {
     let script = Script::new(rng.number(), 8 + rng.below(60) as usize, rng.one_in(3));
     let (set, source, is_apart) = (setting(rng), Disk::seeded(rng.number()), rng.one_in(2));
     let dest = if is_apart { Disk::seeded(rng.number()) } else { source.clone() };
-    let trial = Trial { run, script, set, source, dest, is_apart, n };
+    let is_beside = rng.one_in(3);
+    if is_beside {
+        // So that the source goes on while a checkpoint is copied.
+        dest.set_delay(Duration::from_micros(rng.below(2000)));
+    }
+    let trial = Trial { run, script, set, source, dest, is_apart, is_beside, n };
     trial.dest.record(1 + rng.below(if is_apart { 3 } else { 12 }), rng.number());
     if let Err(e) = trial.go(rng.number()) {
         return run.violation(format!("{}: {e}", trial.name()));
@@ -59,7 +68,8 @@ pub(super) fn cut_off(run: &Run, rng: &mut Rng, n: u64) {
 impl Trial<'_> {
     fn name(&self) -> String {
         let apart = if self.is_apart { ", apart" } else { "" };
-        format!("mirror {} of {} steps{apart}, {:?}", self.n, self.script.steps.len(), self.set)
+        let beside = if self.is_beside { ", beside" } else { "" };
+        format!("mirror {} of {} steps{apart}{beside}, {:?}", self.n, self.script.steps.len(), self.set)
     }
 
     /// Runs the script on a good disk, to its end. The mirror comes to that, too.
@@ -69,11 +79,29 @@ impl Trial<'_> {
         let (source, dest, script) = (&self.source, &self.dest, &self.script);
         let (mirror, mirrored, failure) = (None, 0, None);
         let (is_apart, rng) = (self.is_apart, Rng(seed));
-        let going = Going { source, dest, is_apart, script, rng, mirror, mirrored, failure };
+        let going = Going {
+            source,
+            dest,
+            is_apart,
+            is_beside: self.is_beside,
+            script,
+            rng,
+            mirror,
+            mirrored,
+            failure,
+        };
         let going = RefCell::new(going);
         let mut ack = Ack::default();
-        let ran = self.script.run(&db, 0, &mut ack, &|ack| going.borrow_mut().go(ack));
-        let mut going = going.into_inner();
+        let beside = Beside::default();
+        let ran = std::thread::scope(|scope| {
+            if self.is_beside {
+                scope.spawn(|| beside.go_on(source, dest));
+            }
+            let _ends = beside.until_dropped();
+            self.script.run(&db, 0, &mut ack, &|ack| going.borrow_mut().go(ack))
+        });
+        beside.check()?;
+        let mut going = Going { is_beside: false, ..going.into_inner() };
         if let Some(e) = going.failure.take() {
             return Err(e);
         }

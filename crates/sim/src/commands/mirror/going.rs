@@ -4,7 +4,9 @@ use crate::disk::{Call, Disk, Effect, Fault};
 use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
 use crate::script::{Ack, Script, problems};
+use azekura::storage::Storage;
 use azekura::{CopyOptions, Db, Error, Freshness, Mirror};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The mirror's name.
@@ -64,6 +66,8 @@ pub(super) struct Going<'a> {
     pub(super) dest: &'a Disk,
     /// Whether the mirror has a disk of its own, which may be full and fail.
     pub(super) is_apart: bool,
+    /// Whether the mirror goes on in a thread of its own, and is only read here.
+    pub(super) is_beside: bool,
     pub(super) script: &'a Script,
     pub(super) rng: Rng,
     pub(super) mirror: Option<Mirror>,
@@ -75,7 +79,9 @@ pub(super) struct Going<'a> {
 impl Going<'_> {
     /// Tells the mirror's disk what is known now.
     pub(super) fn mark(&self, ack: &Ack) {
-        self.dest.mark([ack.durable, ack.begun, self.mirrored]);
+        // What was seen beside a step may not be durable yet.
+        let mirrored = if self.is_beside { 0 } else { self.mirrored };
+        self.dest.mark([ack.durable, ack.begun, mirrored]);
     }
 
     /// Some steps.
@@ -128,7 +134,17 @@ impl Going<'_> {
         (0..steps).try_for_each(|_| mirror.step().map(drop))
     }
 
+    fn look(&mut self, ack: &Ack) -> Result<(), String> {
+        let low = self.mirrored.saturating_sub(1);
+        self.mirrored = followed(self.dest, self.script, low, ack.begun)? + 1;
+        Ok(())
+    }
+
     fn try_to_go(&mut self, ack: &Ack) -> Result<(), String> {
+        if self.is_beside {
+            let is_there = self.dest.exists(Path::new(MIRROR)).unwrap_or(false);
+            return if is_there && self.rng.one_in(3) { self.look(ack) } else { Ok(()) };
+        }
         if self.mirror.is_none() && self.rng.one_in(4) {
             self.open()?;
         }
@@ -140,8 +156,7 @@ impl Going<'_> {
             mirror.step().map_err(|e| format!("a step of the mirror: {e}"))?;
         }
         if mirror.status().checkpoint > 0 && self.rng.one_in(3) {
-            let low = self.mirrored.saturating_sub(1);
-            self.mirrored = followed(self.dest, self.script, low, ack.begun)? + 1;
+            self.look(ack)?;
         }
         if self.rng.one_in(12) {
             self.mirror = None;
