@@ -28,6 +28,13 @@ mod plain {
         fn set_alone(&mut self, value: T);
     }
 
+    impl SetAlone<u32> for atomic::AtomicU32 {
+        #[inline(always)]
+        fn set_alone(&mut self, value: u32) {
+            *self.get_mut() = value;
+        }
+    }
+
     impl SetAlone<u64> for atomic::AtomicU64 {
         #[inline(always)]
         fn set_alone(&mut self, value: u64) {

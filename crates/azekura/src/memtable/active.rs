@@ -31,38 +31,44 @@
 //!
 //! # Writing
 //!
-//! The writer keeps the *splice* of its last insert: at each level the two neighbours between which that key
-//! went. The next insert climbs from the bottom to the first level whose neighbours enclose the new key, and
-//! searches down from there. So ascending and clustered keys cost O(1). Heights are drawn by a xorshift with
-//! a branching of 4. A budget limits the links to two per entry in the long run (4/3 are expected), so that
-//! `fits` can promise room.
+//! The writer keeps a *splice*: at each level two neighbours. At the lower levels these are the ones between
+//! which the key of its last insert went. The next insert climbs from the bottom to the first level whose
+//! neighbours enclose the new key, and searches down from there. So ascending and clustered keys cost O(1).
+//! Where no level does, it begins at a *finger* (`fingers.rs`): a node near the place, by the key's head.
+//! Readers do the same. Only where fingers are misled does a search go down all levels.
 //!
-//! At 2 MiB and 8 + 100 bytes an ascending insert takes 16 ns, one in runs of 16 takes 22 ns, and a random
-//! one 175 ns. A get takes 190 ns, or 8 ns when the key is absent: a presence filter, of which it reads one
-//! word, rejects absent keys before the search.
+//! Heights are drawn by a xorshift with a branching of 4. A budget limits the links to two per entry in the
+//! long run (4/3 are expected), so that `fits` can promise room.
+//!
+//! At 2 MiB and 8 + 8 bytes, keys at random, an insert takes 87 ns of processor time and a get 55. From the
+//! top of the list they took 214 and 231. At 8 + 100 bytes it is 90 for 182, and 47 for 204; at 8 + 1,000
+//! bytes 110 for 162, and 42 for 116. An ascending insert takes 20. A presence filter, of which a get reads
+//! one word, rejects absent keys before the search.
 //!
 //! # Memory ordering
 //!
 //! A node is written with plain stores, its links and filter bits with relaxed ones. Then `Release` stores to
 //! its predecessors' links publish it, bottom level first. After that only its links are written again.
-//! A reader gets an offset only by an `Acquire` load of a link. That load happens after the whole node was
-//! written, including the links of all its levels: they are filled in before the first publishing store.
+//! A reader gets an offset only by an `Acquire` load of a link or a finger. That load happens after the whole
+//! node was written, including the links of all its levels: they are filled in before the first publishing
+//! store, and the finger is stored after the last one.
 //!
 //! Filter bits have no such edge, so a reader may see them late. But a reader that looks for sequence number
 //! s has learned of s from the caller's own `Release`/`Acquire` publication, which comes after the insert
 //! returned. So it sees the bits and links of every entry up to s.
 //!
-//! The height of the list is only a hint where to begin. A reader that sees an old height misses only levels
-//! that a search can do without, and `HEAD` has links for all levels.
+//! The height of the list is only a hint where to begin, and so are fingers. A reader that sees an old height
+//! misses only levels that a search can do without, and `HEAD` has links for all levels.
 
 mod cursor;
 mod entry;
+mod fingers;
 mod layout;
+mod search;
 mod writer;
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
-use std::cmp::Ordering as Order;
 use std::ptr::NonNull;
 
 use super::presence::Filter;
@@ -74,6 +80,7 @@ use crate::base::sync::{Link, Links, SetAlone, Shadow};
 
 pub(crate) use cursor::ActiveCursor;
 pub(crate) use entry::{Entry, Node};
+use fingers::Fingers;
 use layout::{HEAD, HEIGHT_MAX, LINK_CREDIT_MAX, NIL};
 use writer::Writer;
 
@@ -165,6 +172,7 @@ pub(crate) struct Active {
     /// The level with which a search begins, plus one.
     height: AtomicUsize,
     filter: Filter,
+    fingers: Fingers,
     side: WriterSide,
     /// For model checkers: the arena's links, and a watch on its other bytes. Empty otherwise.
     links: Links,
@@ -196,6 +204,7 @@ impl Active {
             arena_bytes,
             height: AtomicUsize::new(1),
             filter: Filter::new(arena_bytes / ARENA_BYTES_PER_FILTER_WORD),
+            fingers: Fingers::new(arena_bytes),
             side: WriterSide {
                 used_bytes: AtomicUsize::new(ENTRIES_AT),
                 len: AtomicUsize::new(0),
@@ -233,7 +242,7 @@ impl Active {
         // SAFETY: [start - links, end) is within the arena, above everything in use and not published.
         // `start` is a multiple of 8.
         unsafe { self.write_node(node, key, seq, kind, value) };
-        self.find_splice(writer, &SearchKey::new(key, seq));
+        self.find_splice(writer, &SearchKey::new(key, seq), height);
         for level in 0..height {
             self.link(node, level).store(writer.after[level], Ordering::Relaxed);
         }
@@ -242,11 +251,16 @@ impl Active {
             self.link(writer.before[level], level).store(node, Ordering::Release);
             writer.before[level] = node;
         }
+        self.note_finger(node, height, writer.after[0]);
         if height > self.height.load(Ordering::Relaxed) {
             self.height.store(height, Ordering::Relaxed);
         }
         self.side.used_bytes.store(end, Ordering::Relaxed);
-        self.side.len.store(self.side.len.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let len = self.side.len.load(Ordering::Relaxed) + 1;
+        self.side.len.store(len, Ordering::Relaxed);
+        if len == self.fingers.fine_from() {
+            self.refine();
+        }
         Some(Node(node))
     }
 
@@ -296,7 +310,7 @@ impl Active {
     /// The memory that it takes: the touched part of the arena, and the filter.
     pub(crate) fn memory_bytes(&self) -> usize {
         let touched = self.used_bytes().next_multiple_of(MEMORY_PAGE_BYTES).min(self.arena_bytes);
-        touched + self.filter.bytes()
+        touched + self.filter.bytes() + self.fingers.bytes()
     }
 
     /// The size of the arena.
@@ -326,6 +340,7 @@ impl Active {
         *self.side.writer.get_mut() = Writer::new();
         self.height.set_alone(1);
         self.filter.clear();
+        self.fingers.reset();
     }
 
     /// Writes a node, without its links.
@@ -350,86 +365,6 @@ impl Active {
             }
             at.add(KEY_AT).copy_from_nonoverlapping(NonNull::from(key).cast(), key.len());
             at.add(value_at).copy_from_nonoverlapping(NonNull::from(value).cast(), value.len());
-        }
-    }
-
-    /// Moves the writer's splice to the place of a new entry.
-    #[inline(always)]
-    fn find_splice(&self, writer: &mut Writer, place: &SearchKey<'_>) {
-        let height = self.height.load(Ordering::Relaxed);
-        let mut level = 0;
-        while level < height && !self.encloses(writer.before[level], writer.after[level], place) {
-            level += 1;
-        }
-        let (mut node, mut bound) =
-            if level < height { (writer.before[level], writer.after[level]) } else { (HEAD, NIL) };
-        while level > 0 {
-            level -= 1;
-            (node, bound) = self.walk(node, bound, level, place);
-            writer.before[level] = node;
-            writer.after[level] = bound;
-        }
-    }
-
-    /// Whether a place lies between two neighbours.
-    #[inline(always)]
-    fn encloses(&self, before: u32, after: u32, place: &SearchKey<'_>) -> bool {
-        (before == HEAD || self.precedes(before, place)) && !self.precedes(after, place)
-    }
-
-    /// Walks along one level from `node`, which precedes the place, to the last node that does. Returns that
-    /// node and its successor. `bound` is known not to precede the place, so it is not compared again.
-    #[inline(always)]
-    fn walk(&self, mut node: u32, bound: u32, level: usize, place: &SearchKey<'_>) -> (u32, u32) {
-        loop {
-            let next = self.link(node, level).load(Ordering::Acquire);
-            if next == bound || !self.precedes(next, place) {
-                return (node, next);
-            }
-            node = next;
-        }
-    }
-
-    /// The last node before a place (perhaps `HEAD`), and its successor (perhaps `NIL`).
-    #[inline]
-    fn search(&self, place: &SearchKey<'_>) -> (u32, u32) {
-        let (mut node, mut bound) = (HEAD, NIL);
-        for level in (0..self.height.load(Ordering::Relaxed)).rev() {
-            (node, bound) = self.walk(node, bound, level, place);
-        }
-        (node, bound)
-    }
-
-    /// The last node of all, or `HEAD`.
-    fn last(&self) -> u32 {
-        let mut node = HEAD;
-        for level in (0..self.height.load(Ordering::Relaxed)).rev() {
-            loop {
-                match self.link(node, level).load(Ordering::Acquire) {
-                    NIL => break,
-                    next => node = next,
-                }
-            }
-        }
-        node
-    }
-
-    /// Whether a node (not `HEAD`) precedes a place. `NIL` precedes none.
-    #[inline(always)]
-    fn precedes(&self, node: u32, place: &SearchKey<'_>) -> bool {
-        let head = self.head(node);
-        if head != place.head { head < place.head } else { self.precedes_tied(node, place) }
-    }
-
-    /// `precedes` for equal heads.
-    fn precedes_tied(&self, node: u32, place: &SearchKey<'_>) -> bool {
-        let Some(entry) = self.entry(node) else { return false };
-        let by_key =
-            after_head(entry.key).cmp(after_head(place.key)).then(entry.key.len().cmp(&place.key.len()));
-        match by_key.then(place.seq.cmp(&entry.seq)) {
-            Order::Less => true,
-            Order::Equal => node > place.offset,
-            Order::Greater => false,
         }
     }
 

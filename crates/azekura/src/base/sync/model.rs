@@ -211,6 +211,12 @@ pub(crate) trait SetAlone<T> {
     fn set_alone(&mut self, value: T);
 }
 
+impl SetAlone<u32> for super::Link {
+    fn set_alone(&mut self, value: u32) {
+        self.store(value, atomic::Ordering::Relaxed);
+    }
+}
+
 impl SetAlone<u64> for atomic::AtomicU64 {
     fn set_alone(&mut self, value: u64) {
         self.store(value, atomic::Ordering::Relaxed);

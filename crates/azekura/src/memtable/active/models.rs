@@ -135,3 +135,19 @@ fn a_walk_backwards_meets_them_too() {
         assert_eq!(shared.list.height.load(Ordering::Relaxed), 3, "the model has levels to get wrong");
     });
 }
+
+#[test]
+fn a_finger_leads_to_whole_nodes() {
+    explore(3, || {
+        let shared = new_shared(3);
+        let writer = shared.clone();
+        // It becomes the last node of its slot, where the search for "the last" begins.
+        let writing = thread::spawn(move || commit(&writer, 4, COMMITS[3]));
+        let place = SearchKey::new(FILLERS[1], u64::MAX);
+        let (before, found) = shared.list.search_near(&place).expect("a finger leads there");
+        assert!(shared.list.entry(before).is_some_and(|e| e.key.starts_with(b"middle")));
+        assert!(shared.list.entry(found).is_some_and(|e| e.key == FILLERS[1] && e.value == [0; 8]));
+        gets_match(&shared);
+        writing.join().unwrap();
+    });
+}

@@ -295,6 +295,81 @@ fn absent_keys_seldom_pass_the_filter() {
     assert!(usize_of64(n) > 15_000 && passed * 200 < usize_of64(n), "{passed} of {n}");
 }
 
+/// Inserts keys and compares with a model. Gives the list back.
+fn filled(keys: impl Iterator<Item = u64>) -> (Active, Vec<u64>) {
+    let (list, mut model, mut heads) = (Active::new(1 << 20), Model::new(), Vec::new());
+    for key in keys {
+        if !put(&list, &key.to_be_bytes(), 1, &key.to_le_bytes()) {
+            break;
+        }
+        model.insert((key.to_be_bytes().to_vec(), Reverse(1)), key.to_le_bytes().to_vec());
+        heads.push(key);
+    }
+    assert_eq!(list.len(), model.len());
+    compare_walks(&list, &model);
+    for &key in &heads {
+        assert_eq!(list.get(&key.to_be_bytes(), 1).unwrap().value, key.to_le_bytes());
+        assert_eq!(list.get(&key.to_be_bytes(), 0), None);
+    }
+    (list, heads)
+}
+
+/// How many of the searches for some keys a finger leads to their places.
+fn led(list: &Active, heads: &[u64]) -> usize {
+    let leads = |&&head: &&u64| {
+        let key = head.to_be_bytes();
+        let place = SearchKey::new(&key, 1);
+        list.search_near(&place).inspect(|&found| assert_eq!(found, list.search_from_top(&place))).is_some()
+    };
+    heads.iter().filter(leads).count()
+}
+
+#[test]
+fn fingers_lead_to_scattered_keys() {
+    let mut rng = Rng(seed("fingers_lead_to_scattered_keys"));
+    let (mut list, heads) = filled(std::iter::repeat_with(|| rng.next()).take(20_000));
+    assert!(led(&list, &heads) * 100 > heads.len() * 95);
+    assert_eq!(list.side.writer.get_mut().aims, 0);
+    list.reset();
+    assert_eq!(led(&list, &heads), 0);
+}
+
+#[test]
+fn fingers_are_aimed_at_the_keys_that_there_are() {
+    let mut rng = Rng(seed("fingers_are_aimed_at_the_keys_that_there_are"));
+    // 20,000 numbers in some order: all of them are in one slot at first.
+    let (mut list, heads) = filled((0..20_000).map(|i| (1 << 40) + i * 7_919 % 20_011));
+    assert!((1..=4).contains(&list.side.writer.get_mut().aims));
+    assert!(led(&list, &heads) * 100 > heads.len() * 95);
+    // Scattered ones come to the same list once it is used again.
+    list.reset();
+    assert!((0..2_000).all(|_| put(&list, &rng.next().to_be_bytes(), 1, b"again")));
+    assert_eq!(list.side.writer.get_mut().aims, 0);
+}
+
+#[test]
+fn fingers_that_lead_nowhere_are_given_up() {
+    // Four heaps of numbers, each far narrower than a slot.
+    let keys = (0..20_000u64).map(|i| (i % 4) << 60 | i * 7_919 % 20_011);
+    let (mut list, heads) = filled(keys);
+    assert_eq!(led(&list, &heads), 0);
+    assert!(list.side.writer.get_mut().aims >= 2);
+    // Many versions of a key stand before its neighbour.
+    let (mut list, mut model) = (Active::new(1 << 20), Model::new());
+    for seq in 1..=8_000u64 {
+        for key in [b"hot", if seq % 100 == 0 { b"hou" } else { b"hos" }] {
+            assert!(put(&list, key, seq, &seq.to_le_bytes()));
+            model.insert((key.to_vec(), Reverse(seq)), seq.to_le_bytes().to_vec());
+        }
+    }
+    compare_walks(&list, &model);
+    for seq in [1, 99, 100, 4_000, 8_000] {
+        compare_at(&list, &model, b"hou", seq);
+        compare_at(&list, &model, b"hot", seq);
+    }
+    assert!(list.side.writer.get_mut().nested <= HEIGHT_MAX);
+}
+
 /// The writer's n-th commit has two entries: a key of its own, and a counter that all commits write.
 fn shuffled_key(n: u64) -> [u8; 8] {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()

@@ -6,10 +6,17 @@ use crate::base::codec::usize_of;
 
 /// The writer's state between two inserts.
 pub(super) struct Writer {
-    /// The neighbours of the last insert, level by level. `after[l]` is always the link of `before[l]` at
-    /// level l. Each level's pair lies within that of the level above.
+    /// Neighbours, level by level: of the last insert, or of one before it. `after[l]` is always the link of
+    /// `before[l]` at level l.
     pub(super) before: [u32; HEIGHT_MAX],
     pub(super) after: [u32; HEIGHT_MAX],
+    /// How many of the lowest levels have the neighbours of the last insert. Of these, each level's pair lies
+    /// within that of the level above.
+    pub(super) nested: usize,
+    /// How often fingers led nowhere, less a part of how often they led to a place.
+    pub(super) misled: u32,
+    /// How often the fingers were aimed anew.
+    pub(super) aims: u32,
     /// State of the xorshift; never zero.
     pub(super) random: u64,
     /// How many links beyond one per entry may still be used.
@@ -21,6 +28,9 @@ impl Writer {
         Writer {
             before: [HEAD; HEIGHT_MAX],
             after: [NIL; HEIGHT_MAX],
+            nested: HEIGHT_MAX,
+            misled: 0,
+            aims: 0,
             random: 0x9e37_79b9_7f4a_7c15,
             link_credit: LINK_CREDIT_MAX,
         }
