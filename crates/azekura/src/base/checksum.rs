@@ -1,10 +1,17 @@
 //! CRC32C with an identity mixed in: a page in the wrong place never passes.
 
 use crate::base::fault::fault;
+#[cfg(target_arch = "x86_64")]
+use crate::base::fold::{FOLD_BYTES_MIN, can_fold, crc_folded};
 
 /// The checksum of `bytes`, in a place that `seed` names.
 #[inline]
 pub(crate) fn crc(seed: u32, bytes: &[u8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if bytes.len() >= FOLD_BYTES_MIN && can_fold() {
+        // SAFETY: the processor has the instructions.
+        return unsafe { crc_folded(seed, bytes) };
+    }
     crc32c::crc32c_append(seed, bytes)
 }
 

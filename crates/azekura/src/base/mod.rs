@@ -5,6 +5,8 @@ pub(crate) mod clock;
 pub(crate) mod codec;
 pub(crate) mod error;
 pub(crate) mod fault;
+#[cfg(target_arch = "x86_64")]
+mod fold;
 pub(crate) mod hash;
 pub(crate) mod heap;
 pub(crate) mod key;

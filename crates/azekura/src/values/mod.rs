@@ -24,6 +24,7 @@ mod writer;
 pub(crate) use large::LargeValue;
 pub(crate) use writer::ValueStore;
 
+use crate::base::checksum::crc;
 use crate::base::codec::{u32_at, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::limits::align_up;
@@ -222,7 +223,7 @@ impl Segment {
 
     /// Checks a value against the checksum in its reference.
     fn verify(&self, at: ValuePointer, value: &[u8]) -> Result<()> {
-        let crc = crc32c::crc32c(value);
+        let crc = crc(0, value);
         if crc == at.crc || crate::base::checksum::is_ignored() {
             Ok(())
         } else {

@@ -3,6 +3,7 @@
 //! tried again; callers that wait for it get an error meanwhile.
 
 use super::{LargeValue, Segment, UnwrittenPart, ValuePointer};
+use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SEGMENT_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
@@ -173,7 +174,7 @@ impl ValueStore {
 
     /// Stores a value. The reference can be used at once. The bytes are durable after `sync`.
     pub(crate) fn append(&self, value: &[u8]) -> Result<(ValuePointer, Arc<Segment>)> {
-        let crc = crc32c::crc32c(value);
+        let crc = crc(0, value);
         let len = value.len() as u64;
         let mut open = self.open.lock();
         {
