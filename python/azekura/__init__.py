@@ -19,6 +19,7 @@ from ._azekura import (
     Savepoint,
     ShardDraft,
     ShardedReader,
+    ShardPacker,
     ShardWriter,
     Snapshot,
     Table,
@@ -64,7 +65,7 @@ __all__ = [
     "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
     "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly",
     "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft",
-    "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld",
+    "ShardPacker", "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld",
     "Table", "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated", "VerifyReport", "WrongType",
     "error", "open", "restore_stream", "types",
 ]

@@ -16,6 +16,7 @@ from ._azekura import Repository as Repository
 from ._azekura import Savepoint as Savepoint
 from ._azekura import ShardDraft as ShardDraft
 from ._azekura import ShardedReader as ShardedReader
+from ._azekura import ShardPacker as ShardPacker
 from ._azekura import ShardWriter as ShardWriter
 from ._azekura import Snapshot as Snapshot
 from ._azekura import Table as Table

@@ -29,7 +29,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ._azekura import ShardDraft, ShardedReader, shard_hashes
+from ._azekura import ShardDraft, ShardedReader, ShardPacker, shard_hashes
 from ._errors import CannotOpen
 from ._sets import described, kept_reader, names_of
 
@@ -50,6 +50,8 @@ _TYPES = {
     "timestamp_ntz": spark_types.TimestampNTZType(),
 }
 _NAMES = {type(of): name for name, of in _TYPES.items()}
+# Under that name a column of packs says what set they are for.
+_SPEC = "azekura"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -66,14 +68,19 @@ def register(spark, *, pushdown=False):
 def prepare(frame, shards, key="id", *, kind="hash", seed=0):
     """Divides and sorts the rows of a frame as the writer takes them: each shard in one partition, in the order of
     its keys' hashes (or of its keys, for `kind="ordered"`). `key` is a column, or a list of several. The writer gets
-    the same `shards`, `key`, `kind` and `seed` as options."""
+    the same `shards`, `key`, `kind` and `seed` as options.
+
+    For `kind="hash"` the frame that is returned has packs of many rows, in one column `pack`, since Spark moves and
+    sorts a few packs far faster than many rows. Only the writer can read them."""
     names = names_of(key)
     if kind == "ordered":
         columns = [_named(name) for name in names]
         return frame.repartitionByRange(shards, *columns).sortWithinPartitions(*columns)
-    key = _key(frame.schema, names)
-    divided, hashes = _divided(frame, names, key, described(kind, shards, seed, key, []))
-    return divided.sortWithinPartitions(hashes).drop(hashes)
+    spec = described(kind, shards, seed, _key(frame.schema, names), _values(frame.schema, names))
+    pack = functools.partial(_pack, spec, frame.columns)
+    # Where a shard is, and where a pack is in it, are for Spark alone.
+    packs = _with_plain_names(frame).mapInArrow(pack, _packed_schema(spec))
+    return packs.repartitionById(int(shards), "shard").sortWithinPartitions("slice").select("pack")
 
 
 def lookup(frame, path, on="id", *, columns=None, how="inner", shuffle=None, version=None):
@@ -116,8 +123,7 @@ def lookup(frame, path, on="id", *, columns=None, how="inner", shuffle=None, ver
     key_names = [column["name"] for column in manifest["key"]]
     places = [frame.columns.index(name) for name in names]
     find = functools.partial(_find, path, version, places, key_names, columns, how, schema.fieldNames())
-    # Spark takes a dot in the name of a column for a path into it.
-    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns)))).mapInArrow(find, schema)
+    return _with_plain_names(frame).mapInArrow(find, schema)
 
 
 def _column(field):
@@ -134,6 +140,16 @@ def _key(schema, names):
     if missing:
         raise ValueError(f"the key has the column {missing[0]!r}, which is not there")
     return [_column(fields[name]) | {"nullable": False} for name in names]
+
+
+def _values(schema, names):
+    """The columns of the values: all that are not of the key."""
+    return [_column(field) for field in schema.fields if field.name not in names]
+
+
+def _with_plain_names(frame):
+    """The frame with other names: Spark takes a dot in the name of a column for a path into it."""
+    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
 
 
 def _named(name):
@@ -190,6 +206,32 @@ def _divided(frame, names, key, spec):
     count = functions.lit(shards).cast("long")
     shard = functions.shiftright(high * count + functions.shiftright(low * count, 32), 32)
     return hashed.repartitionById(shards, shard.cast("int")), name
+
+
+def _packed_schema(spec):
+    """The columns of packs, which say what set they are for."""
+    fields = [spark_types.StructField(name, spark_types.IntegerType(), False) for name in ("shard", "slice")]
+    fields.append(spark_types.StructField("pack", spark_types.BinaryType(), False, {_SPEC: spec}))
+    return spark_types.StructType(fields)
+
+
+def _spec_of_packs(schema):
+    """For what set the packs of a frame are. None if it has rows."""
+    is_one = schema.fieldNames() == ["pack"]
+    return schema["pack"].metadata.get(_SPEC) if is_one else None
+
+
+def _of_packs(spec):
+    """The columns of the key and of the values."""
+    spec = json.loads(spec)
+    return spec["key"], spec["value"]
+
+
+def _pack(spec, names, batches):
+    packer = ShardPacker(spec)
+    for batch in batches:
+        yield from map(pyarrow.record_batch, packer.add(_batch(batch.columns, names)))
+    yield from map(pyarrow.record_batch, packer.finish())
 
 
 def _find(path, version, places, key_names, columns, how, names, batches):
@@ -373,9 +415,13 @@ class _Writer(datasource.DataSourceArrowWriter):
         self.path = path
         self.names = schema.fieldNames()
         self.is_ordered = kind == "ordered"
-        key = _key(schema, names)
-        value = [_column(field) for field in schema.fields if field.name not in names]
-        self.id = ShardDraft.begin(path, described(kind, shards, options.get("seed", 0), key, value)).id
+        packed = _spec_of_packs(schema)
+        self.is_packed = packed is not None
+        key, value = _of_packs(packed) if packed else (_key(schema, names), _values(schema, names))
+        spec = described(kind, shards, options.get("seed", 0), key, value)
+        if packed and (spec != packed or names != [column["name"] for column in key]):
+            raise ValueError(f"the frame was prepared for another set than the options say: for {packed}")
+        self.id = ShardDraft.begin(path, spec).id
 
     def _draft(self):
         return ShardDraft.resume(self.path, self.id)
@@ -388,7 +434,10 @@ class _Writer(datasource.DataSourceArrowWriter):
         writer = self._draft().writer(attempt, shard)
         try:
             for batch in iterator:
-                writer.write(_batch(batch.columns, self.names))
+                if self.is_packed:
+                    writer.write_packed(batch)
+                else:
+                    writer.write(_batch(batch.columns, self.names))
             return _Files(writer.finish())
         except BaseException:
             # What it has written goes at once if it can; with the draft if not.

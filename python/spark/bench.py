@@ -5,17 +5,21 @@ run, on the same machine.
 - `spark`: the same rows through Spark: prepared and written; and Parquet, as the rows come, and divided and sorted as
   the shards are. Spark is warm: each way was gone before with few rows, which starts its processes and compiles.
 - `lookup`: keys looked up with `azekura.spark.lookup`, with and without a shuffle, beside Spark's join with Parquet.
+
+A figure is the median of some rounds, in which the ways of a part take turns.
 """
 
 import argparse
 import json
 import os
 import shutil
+import statistics
 import tempfile
 import time
 
 import azekura
 import azekura.spark
+import numpy
 import pyarrow
 import pyarrow.compute
 from pyspark.sql import SparkSession, functions
@@ -47,47 +51,80 @@ def spec(shards):
     return json.dumps({"kind": "hash", "shards": shards, "hash_seed": "0" * 16, "key": column("id"), "value": column("value")})
 
 
+def in_turns(rows, rounds, ways, cores=1):
+    """Runs each way in each round. A way returns what is to be said beside its figure."""
+    seconds, extra = [[] for _ in ways], [""] * len(ways)
+    for _ in range(rounds):
+        for place, (_, way) in enumerate(ways):
+            started = time.perf_counter()
+            said_of_it = way()
+            seconds[place].append(time.perf_counter() - started)
+            extra[place] = said_of_it() if said_of_it else ""
+    for (what, _), own, more in zip(ways, seconds, extra):
+        said(what, rows, statistics.median(own), more, cores)
+
+
+def all_rows(rows):
+    ids = pyarrow.array(numpy.arange(rows, dtype=numpy.int64))
+    return pyarrow.table({"id": ids, "value": mixed(ids)})
+
+
 def sorted_rows(rows, shards):
     """All rows in the order of their hashes: what the shuffle of Spark makes."""
-    ids = pyarrow.array(range(rows), pyarrow.int64())
-    table = pyarrow.table({"id": ids, "value": mixed(ids)})
+    table = all_rows(rows)
     hashes = azekura._azekura.shard_hashes(table, spec(shards))
     hashes = pyarrow.Array.from_buffers(pyarrow.int64(), rows, [None, pyarrow.py_buffer(hashes)])
     return table.take(pyarrow.compute.sort_indices(hashes)).combine_chunks()
 
 
-def build(folder, rows, shards):
-    table = sorted_rows(rows, shards)
-    batches = table.to_batches(BATCH)
-    path = os.path.join(folder, "one.azk")
-    started = time.perf_counter()
-    with azekura.Database(path, durability="eventual") as db:
-        t = db.table("t", "hash", key=int, value=int)
+def build(folder, rows, shards, rounds):
+    batches, ordered = sorted_rows(rows, shards).to_batches(BATCH), all_rows(rows).to_batches(BATCH)
+
+    def engine(kind, batches):
+        path = os.path.join(folder, "one.azk")
+
+        def load():
+            with azekura.Database(path, durability="eventual") as db:
+                t = db.table("t", kind, key=int, value=int)
+                for batch in batches:
+                    t.from_arrow(batch, key="id", value="value")
+            return lambda: removed(path)
+
+        return load
+
+    def removed(path):
+        extra = f"{size(path) / rows:.2f} bytes a row"
+        shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+        return extra
+
+    def written_shards():
+        path = os.path.join(folder, "t.azs")
+        draft = azekura.ShardDraft.begin(path, spec(shards))
+        writer = draft.writer("a")
         for batch in batches:
-            t.from_arrow(batch, key="id", value="value")
-    seconds = time.perf_counter() - started
-    said("one engine, random keys, one thread", rows, seconds, f"{size(path) / rows:.2f} bytes a row")
-    os.remove(path)
-    path = os.path.join(folder, "ordered.azk")
-    ordered = pyarrow.table({"id": pyarrow.array(range(rows), pyarrow.int64()), "value": table.column("value")}).to_batches(BATCH)
-    started = time.perf_counter()
-    with azekura.Database(path, durability="eventual") as db:
-        t = db.table("t", key=int, value=int)
+            writer.write(batch)
+        draft.commit(writer.finish())
+        return lambda: removed(path)
+
+    def packed():
+        path = os.path.join(folder, "packed.azs")
+        packer, packs = azekura.ShardPacker(spec(shards)), []
         for batch in ordered:
-            t.from_arrow(batch, key="id", value="value")
-    seconds = time.perf_counter() - started
-    said("one engine, ascending keys, one thread", rows, seconds, f"{size(path) / rows:.2f} bytes a row")
-    os.remove(path)
-    path = os.path.join(folder, "t.azs")
-    started = time.perf_counter()
-    draft = azekura.ShardDraft.begin(path, spec(shards))
-    writer = draft.writer("a")
-    for batch in batches:
-        writer.write(batch)
-    draft.commit(writer.finish())
-    seconds = time.perf_counter() - started
-    said(f"shard writer, {shards} shards, one thread", rows, seconds, f"{size(path) / rows:.2f} bytes a row")
-    shutil.rmtree(path)
+            packs += map(pyarrow.record_batch, packer.add(batch))
+        packs = pyarrow.Table.from_batches(packs + [*map(pyarrow.record_batch, packer.finish())])
+        draft = azekura.ShardDraft.begin(path, spec(shards))
+        writer = draft.writer("a")
+        writer.write_packed(packs.take(pyarrow.compute.sort_indices(packs["slice"])))
+        draft.commit(writer.finish())
+        return lambda: removed(path)
+
+    # The order of the batches is that of another seed than the engine's, so it is none.
+    in_turns(rows, rounds, [
+        ("one engine, random keys, one thread", engine("hash", batches)),
+        ("one engine, ascending keys, one thread", engine("ordered", ordered)),
+        (f"shard writer, {shards} shards, one thread", written_shards),
+        (f"packed and written, {shards} shards, one thread", packed),
+    ])
 
 
 def rows_of(spark, rows):
@@ -104,41 +141,57 @@ def parquet_sorted(frame, shards, path):
     divided.sortWithinPartitions("h").drop("h").write.mode("overwrite").parquet(path)
 
 
-def through_spark(spark, folder, rows, shards):
+def through_spark(spark, folder, rows, shards, rounds):
     path, parquet = os.path.join(folder, "t.azs"), os.path.join(folder, "t.parquet")
-    ways = [
-        (f"Spark: prepared and written, {shards} shards", lambda frame, to: written(frame, shards, to), path),
-        ("Spark: Parquet, divided and sorted", lambda frame, to: parquet_sorted(frame, shards, to), parquet + "-sorted"),
-        ("Spark: Parquet, as it comes", lambda frame, to: frame.write.mode("overwrite").parquet(to), parquet),
-    ]
-    for _, way, to in ways:
-        way(rows_of(spark, 200_000), to + "-warm")
-    for what, way, to in ways:
-        started = time.perf_counter()
-        way(rows_of(spark, rows), to)
-        said(what, rows, time.perf_counter() - started, f"{size(to) / rows:.2f} bytes a row", CORES)
+
+    def way(write, to):
+        def run():
+            write(rows_of(spark, rows), to)
+            return lambda: f"{size(to) / rows:.2f} bytes a row"
+
+        write(rows_of(spark, 200_000), to + "-warm")
+        return run
+
+    def azekura_anew(frame, to):
+        shutil.rmtree(to, ignore_errors=True)
+        written(frame, shards, to)
+
+    def sorted_anew(frame, to):
+        parquet_sorted(frame, shards, to)
+
+    def plain(frame, to):
+        frame.write.mode("overwrite").parquet(to)
+
+    in_turns(rows, rounds, [
+        (f"Spark: prepared and written, {shards} shards", way(azekura_anew, path)),
+        ("Spark: Parquet, divided and sorted", way(sorted_anew, parquet + "-sorted")),
+        ("Spark: Parquet, as it comes", way(plain, parquet)),
+    ], CORES)
     return path, parquet
 
 
-def look_up(spark, path, parquet, rows, keys):
+def look_up(spark, path, parquet, rows, keys, rounds):
     # Half of the keys are absent.
     wanted = spark.range(keys).select((functions.abs(functions.xxhash64("id")) % (2 * rows)).alias("id"))
     wanted.write.mode("overwrite").parquet(parquet + "-keys")
     wanted = spark.read.parquet(parquet + "-keys")
     table = spark.read.parquet(parquet)
-    ways = [
-        ("azekura.spark.lookup", lambda: azekura.spark.lookup(wanted, path)),
-        ("azekura.spark.lookup, shuffled", lambda: azekura.spark.lookup(wanted, path, shuffle=True)),
-        ("Spark's join with Parquet", lambda: wanted.join(table, "id")),
-    ]
     found = set()
-    # The first round starts processes, compiles, and brings the files into memory.
-    for _ in range(3):
-        for what, frame in ways:
-            started = time.perf_counter()
+
+    def way(frame):
+        def run():
             row = frame().agg(functions.count("*"), functions.expr("bit_xor(value)")).first()
-            said(what, keys, time.perf_counter() - started, cores=CORES)
             found.add(tuple(row))
+
+        # The first time starts processes, compiles, and brings the files into memory.
+        run()
+        return run
+
+    in_turns(keys, rounds, [
+        ("azekura.spark.lookup", way(lambda: azekura.spark.lookup(wanted, path))),
+        ("azekura.spark.lookup, shuffled", way(lambda: azekura.spark.lookup(wanted, path, shuffle=True))),
+        ("Spark's join with Parquet", way(lambda: wanted.join(table, "id"))),
+    ], CORES)
     if len(found) != 1:
         raise SystemExit(f"the ways have found different rows: {found}")
     print(f"each found {next(iter(found))[0]} of {keys} keys")
@@ -149,19 +202,20 @@ def main():
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the table [1,000,000]")
     parser.add_argument("--keys", type=int, default=100_000, help="that are looked up [100,000]")
     parser.add_argument("--shards", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3, help="of which a figure is the median [3]")
     parser.add_argument("--memory", default="4g", help="of Spark's driver, which does the work [4g]")
     parser.add_argument("--folder", help="on the disk that is to be measured [the system's for temporary files]")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        build(folder, given.rows, given.shards)
+        build(folder, given.rows, given.shards, given.rounds)
         builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.driver.memory", given.memory)
         builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").config("spark.local.dir", folder)
         builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", BATCH)
         spark = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         azekura.spark.register(spark)
-        path, parquet = through_spark(spark, folder, given.rows, given.shards)
-        look_up(spark, path, parquet, given.rows, given.keys)
+        path, parquet = through_spark(spark, folder, given.rows, given.shards, given.rounds)
+        look_up(spark, path, parquet, given.rows, given.keys, given.rounds)
         spark.stop()
 
 

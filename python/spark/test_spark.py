@@ -38,7 +38,7 @@ def session(master="local[2,4]", **conf):
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "3",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
         "spark.python.worker.reuse": "true",
     }
     for name, value in (plain | conf).items():
@@ -221,7 +221,6 @@ class Reading(SparkCase):
             self.assertEqual(found.columns, [*odd.columns, "three"])
             self.assertEqual(sorted(found.collect())[-1], Row(99, [99], 99, 99, 297))
         ready = azekura.spark.prepare(odd.drop("list"), 3, "a.b")
-        self.assertEqual(ready.columns, ["a.b", "_azekura_hash", "_Azekura_Hash_"])
         self.write(odd.drop("list"), 3, "a.b", path=self.set + "2")
         self.assertEqual(azekura.ShardedReader(self.set + "2")[105], (105, 105))
 
@@ -308,6 +307,26 @@ class Writing(SparkCase):
             self.write(self.spark.sql("select 1L id, array(1) a"), 2, prepared=False)
         with self.assertRaisesRegex(Exception, "no version"):
             self.load()
+
+    def test_what_was_prepared_for_another_set_is_refused(self):
+        ready = azekura.spark.prepare(self.rows(100), 4)
+        self.assertEqual(ready.columns, ["pack"])
+        for options in ({"shards": 3}, {"key": "three"}, {"kind": "ordered"}, {"seed": 7}):
+            with self.assertRaisesRegex(Exception, "prepared for another set"):
+                writer = ready.write.format("azekura").mode("overwrite").options(**{"shards": 4, "key": "id"} | options)
+                writer.save(self.set)
+        with self.assertRaisesRegex(Exception, "packs have to be sorted"):
+            self.write(ready.coalesce(1).sortWithinPartitions(functions.desc("pack")), 4, prepared=False)
+        self.assertEqual(names(self.set), [])
+        self.write(ready.coalesce(1), 4, prepared=False)
+        self.expect_whole([1], 100)
+
+    def test_rows_that_are_in_their_order_need_no_preparing(self):
+        self.write(self.rows(1).coalesce(1), 4, prepared=False)
+        self.expect_whole([1], 1)
+        shutil.rmtree(self.set)
+        self.write(self.rows(1000).coalesce(1), 1, prepared=False, kind="ordered")
+        self.expect_whole([1], 1000)
 
     def test_a_version_is_not_appended_to(self):
         self.write(self.rows(), mode="append")

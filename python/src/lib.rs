@@ -48,7 +48,9 @@ mod _azekura {
     #[pymodule_export]
     use crate::records::Records;
     #[pymodule_export]
-    use crate::shards::{ShardBatch, ShardBatches, ShardDraft, ShardWriter, ShardedReader, shard_hashes};
+    use crate::shards::{
+        ShardBatch, ShardBatches, ShardDraft, ShardPacker, ShardWriter, ShardedReader, shard_hashes,
+    };
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

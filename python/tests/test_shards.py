@@ -167,7 +167,7 @@ if pyarrow:
                 return {"name": name, "type": names[of.type], "nullable": of.nullable and name not in key}
 
             values = [column(name) for name in table.column_names if name not in key]
-            text = json.dumps({"kind": kind, "shards": shards, "hash_seed": "00000000000000ff",
+            text = json.dumps({"kind": kind.replace("packed", "hash"), "shards": shards, "hash_seed": "00000000000000ff",
                                "key": [column(name) for name in key], "value": values})
             if kind == "hash":
                 hashes = azekura._azekura.shard_hashes(table, text)
@@ -176,9 +176,24 @@ if pyarrow:
             path = os.path.join(self.folder, "t.azs")
             draft = azekura.ShardDraft.begin(path, text)
             writer = draft.writer("a", 0 if kind == "ordered" else None)
-            self.assertEqual(writer.write(table), len(table))
+            if kind == "packed":
+                for pack in self.packs(table, text).to_batches(3):
+                    writer.write_packed(pack)
+            else:
+                self.assertEqual(writer.write(table), len(table))
             draft.commit(writer.finish())
             return azekura.ShardedReader(path)
+
+        def packs(self, table, text):
+            """Packs of the rows by two packers, in the order of their slices."""
+            packed = []
+            for half in (table.slice(0, len(table) // 2), table.slice(len(table) // 2)):
+                packer = azekura.ShardPacker(text)
+                packed += packer.add(half)
+                packed += packer.finish()
+            packs = pyarrow.Table.from_batches(map(pyarrow.record_batch, packed))
+            self.assertEqual(packs.column_names, ["shard", "slice", "pack"])
+            return packs.sort_by("slice")
 
         def table(self, rows, with_nulls):
             def some(values):
@@ -198,7 +213,7 @@ if pyarrow:
             return pyarrow.Table.from_batches(map(pyarrow.record_batch, reader.batches(columns=columns, batch_size=37)))
 
         def test_all_types_come_back(self):
-            for kind in ("ordered", "hash"):
+            for kind in ("ordered", "hash", "packed"):
                 for with_nulls in (False, True):
                     table = self.table(500, with_nulls)
                     reader = self.write(table, ["id"], kind, shards=3)
@@ -216,7 +231,7 @@ if pyarrow:
 
         def test_a_key_of_several_columns(self):
             table = pyarrow.table({"a": ["x", "x", "y"], "v": [1, None, 3], "b": [1, 2, -5]})
-            for kind in ("ordered", "hash"):
+            for kind in ("ordered", "hash", "packed"):
                 reader = self.write(table, ["a", "b"], kind, 2)
                 self.assertEqual(reader.get_many([("x", 1), ("x", 2), ("y", -5), ("y", 5)]), [1, None, 3, None])
                 self.assertIn(("x", 2), reader)
@@ -268,6 +283,34 @@ if pyarrow:
             (found,) = map(pyarrow.record_batch, reader.lookup(keys, []))
             self.assertEqual(found.column("found").to_pylist(), [True, False, True])
             self.assertEqual(len(azekura._azekura.shard_hashes(keys, reader.manifest)), 24)
+
+        def test_packs_that_are_none_or_late_are_refused(self):
+            table, text = pyarrow.table({"key": [*range(1000)], "value": [*range(1000)]}), spec(shards=2)
+            draft, packs = azekura.ShardDraft.begin(os.path.join(self.folder, "t.azs"), text), self.packs(table, text)
+            for wrong, why in (
+                (pyarrow.table({"pack": [b"no pack"]}), "no pack of this set"),
+                (packs.take([*range(len(packs))][::-1]), "packs have to be sorted"),
+                (pyarrow.concat_tables([packs, packs]).sort_by("slice"), "two records have the key"),
+            ):
+                writer = draft.writer("a" + str(len(why)))
+                with self.assertRaisesRegex(azekura.Invalid, why):
+                    writer.write_packed(wrong)
+                with self.assertRaisesRegex(azekura.Invalid, "an earlier write has failed"):
+                    writer.finish()
+            for wrong in (pyarrow.table({"pack": [1]}), pyarrow.array([b""]), 7):
+                with self.assertRaises(TypeError):
+                    draft.writer("b").write_packed(wrong)
+            with self.assertRaisesRegex(ValueError, "null"):
+                draft.writer("c").write_packed(pyarrow.table({"pack": pyarrow.array([None], pyarrow.binary())}))
+            packer = azekura.ShardPacker(text)
+            with self.assertRaisesRegex(ValueError, 'no column "value"'):
+                packer.add(table.select(["key"]))
+            self.assertEqual(packer.finish(), [])
+            with self.assertRaises(azekura.TransactionOver):
+                packer.finish()
+            with self.assertRaises(azekura.Invalid):
+                azekura.ShardPacker(spec("ordered"))
+            draft.abort()
 
         def test_nulls_in_keys_are_refused(self):
             with self.assertRaisesRegex(ValueError, "null"):

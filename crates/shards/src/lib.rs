@@ -15,8 +15,9 @@
 //! out when they were written.
 //!
 //! A version is written by any number of processes: a [`Draft`] is begun, [`ShardWriter`]s write the shards,
-//! each under the name of its attempt, and [`Draft::commit`] names the attempts that count. What a version has
-//! never changes. A [`ShardedReader`] reads the newest version, and goes to a newer one when it is told to;
+//! each under the name of its attempt, and [`Draft::commit`] names the attempts that count. [`Packer`] and
+//! [`Unpacker`] are for records that come in no order and have to be moved to the writer of their shard. What a
+//! version has never changes. A [`ShardedReader`] reads the newest version, and goes to a newer one when it is told to;
 //! what others hold of the older one stays readable.
 //!
 //! ```
@@ -57,6 +58,7 @@ mod manifest;
 mod merge;
 mod names;
 mod order;
+mod pack;
 mod prune;
 mod reader;
 mod row;
@@ -69,6 +71,7 @@ pub use azekura::{Error, Result, hash_of};
 pub use draft::Draft;
 pub use manifest::{Manifest, ShardFile};
 pub use merge::{MergeReport, merge};
+pub use pack::{Pack, Packer, Unpacker};
 pub use prune::{PruneReport, prune};
 pub use reader::ShardedReader;
 pub use row::RowForm;

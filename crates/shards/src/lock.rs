@@ -33,18 +33,27 @@ pub(crate) fn make(root: &Path) -> Result<()> {
 /// Waits until nobody else publishes or removes anything in this set. `Open` if there is no such folder.
 pub(crate) fn alone(root: &Path) -> Result<SetLock> {
     let path = root.join(names::LOCK);
-    let locked = open(root).and_then(|file| {
-        while let Err(error) = file.lock() {
-            if error.kind() != ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
-        Ok(SetLock { _file: file })
-    });
+    let locked = open(root).and_then(|file| uninterrupted(|| file.lock()).map(|()| SetLock { _file: file }));
     locked.map_err(|error| match error.kind() {
         ErrorKind::NotFound => not_there(root, "there is no such folder"),
         _ => io("locking a set of shards", &path, &error),
     })
+}
+
+/// Shares the lock of a version, whose manifest is open, with all who read it. Where the file system has no locks
+/// this does nothing: whoever would remove the version gets no lock either, and leaves it.
+pub(crate) fn share(manifest: &File) {
+    let _or_there_are_none = uninterrupted(|| manifest.lock_shared());
+}
+
+/// Asks again after a signal has come.
+fn uninterrupted(mut lock: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match lock() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
 }
 
 /// Whether somebody reads a version.
@@ -105,6 +114,14 @@ mod tests {
         let file = options.read(true).custom_flags(O_PATH).open(place.path()).expect("a place");
         assert!(matches!(asked(file), Held::Unknown));
         assert!(matches!(ask(place.path()), Held::Unknown), "a folder is not open for writing");
+    }
+
+    #[test]
+    fn a_signal_is_no_answer() {
+        let mut answers = vec![ErrorKind::Unsupported, ErrorKind::Interrupted, ErrorKind::Interrupted];
+        let found = uninterrupted(|| answers.pop().map_or(Ok(()), |kind| Err(kind.into())));
+        assert_eq!(found.expect_err("the third answer").kind(), ErrorKind::Unsupported);
+        assert!(answers.is_empty());
     }
 
     #[test]

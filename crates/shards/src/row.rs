@@ -42,6 +42,11 @@ impl RowForm {
         self.nullable == [false]
     }
 
+    /// How many bytes each row has; none if they differ.
+    pub fn width(&self) -> Option<usize> {
+        (self.variable == 0 && !self.nullable.contains(&true)).then_some(self.fixed_bytes)
+    }
+
     /// How many columns there are.
     pub fn columns(&self) -> usize {
         self.widths.len()

@@ -2,7 +2,7 @@
 
 use crate::error::{damaged, io, not_there, of_shard};
 use crate::manifest::{Manifest, ShardFile};
-use crate::{Result, TABLE, names};
+use crate::{Result, TABLE, lock, names};
 use azekura::{Cursor, Db, Error, KeyRange, Options, Table, TableKind};
 use std::fs::{self, File};
 use std::ops::Bound;
@@ -95,8 +95,7 @@ impl Version {
 
     fn open_one(root: &Path, version: u32, memory_bytes: u64) -> Result<Version> {
         let (manifest, pin) = Manifest::read(root, version)?;
-        // Where the file system has no locks this gives an error, and `prune` gets one too: it removes nothing.
-        let _locked = pin.lock_shared();
+        lock::share(&pin);
         if !root.join(names::manifest(version)).exists() {
             return Err(not_there(root, format!("version {version} has just been removed")));
         }

@@ -1,20 +1,16 @@
 //! The classes `ShardDraft` and `ShardWriter`: a version that is written.
 
-use super::form::{Form, raised, spec_of, text_of};
+use super::form::{Form, ROWS_AT_ONCE, raised, spec_of, text_of};
 use crate::arrow::layout::{Column, Layout};
 use crate::arrow::read::Batches;
-use crate::errors::Failure;
 use crate::rows::Rows;
 use crate::shared::Shared;
 use azekura::{Error, TableKind};
-use azekura_shards::{Draft, ShardFile, hash_of};
+use azekura_shards::{Draft, ShardFile, Unpacker, hash_of};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
-
-/// How many rows are encoded before they are put.
-const ROWS_AT_ONCE: usize = 16 << 10;
 
 /// A version of a set of shards that is being written, by any number of processes.
 #[pyclass(module = "azekura", frozen)]
@@ -60,7 +56,8 @@ impl ShardDraft {
             return Err(PyValueError::new_err("the writer of an ordered set, and only that, has a number"));
         }
         let form = Form::of(spec);
-        let state = Writing { draft: self.draft.clone(), now: None, files: Vec::new(), failed: None };
+        let draft = self.draft.clone();
+        let state = Writing { draft, now: None, files: Vec::new(), failed: None, unpacker: None };
         Ok(ShardWriter { form, attempt: attempt.to_owned(), shard, state: Shared::new(state) })
     }
 
@@ -85,9 +82,29 @@ struct Writing {
     files: Vec<ShardFile>,
     /// What has gone wrong before: rows are missing then.
     failed: Option<Error>,
+    /// Packs that were not written yet.
+    unpacker: Option<Unpacker>,
 }
 
 impl Writing {
+    /// Writes what is left.
+    fn finish(&mut self, attempt: &str) -> azekura::Result<()> {
+        if let (Some(unpacker), None) = (self.unpacker.take(), &self.failed) {
+            unpacker.finish(|shard, key, value| self.put_one(shard, key, value, attempt))?;
+        }
+        self.close()
+    }
+
+    fn put_pack(&mut self, pack: &[u8], attempt: &str) -> azekura::Result<()> {
+        let mut unpacker = match self.unpacker.take() {
+            Some(unpacker) => unpacker,
+            None => Unpacker::new(self.draft.spec())?,
+        };
+        let put = unpacker.add(pack, |shard, key, value| self.put_one(shard, key, value, attempt));
+        self.unpacker = Some(unpacker);
+        put
+    }
+
     /// Closes the shard at hand.
     fn close(&mut self) -> azekura::Result<()> {
         let now = self.now.take();
@@ -102,14 +119,17 @@ impl Writing {
         for i in 0..count {
             let key = keys.get(i);
             let shard = self.draft.spec().shard_of(key).or(of.shard).unwrap_or(0);
-            if self.now.as_ref().is_none_or(|now| now.shard() != shard) {
-                self.turn_to(shard, &of.attempt)?;
-            }
-            if let Some(now) = &mut self.now {
-                now.put(key, values.get(i))?;
-            }
+            self.put_one(shard, key, values.get(i), &of.attempt)?;
         }
         Ok(())
+    }
+
+    #[inline]
+    fn put_one(&mut self, shard: u32, key: &[u8], value: &[u8], attempt: &str) -> azekura::Result<()> {
+        if self.now.as_ref().is_none_or(|now| now.shard() != shard) {
+            self.turn_to(shard, attempt)?;
+        }
+        self.now.as_mut().map_or(Ok(()), |now| now.put(key, value))
     }
 
     fn turn_to(&mut self, shard: u32, attempt: &str) -> azekura::Result<()> {
@@ -142,22 +162,19 @@ impl ShardWriter {
     /// Adds rows, in the order of their keys (or of the hashes of these), from Arrow data with the set's columns.
     /// Returns how many there were.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<u64> {
-        self.write_all(py, data).inspect_err(|error| {
-            let detail = format!("an earlier write has failed: {error}");
-            let _over = py.detach(|| {
-                self.state.with(|state| {
-                    state.failed.get_or_insert(Error::Invalid { detail });
-                    Ok(())
-                })
-            });
-        })
+        self.or_failed(py, self.write_all(py, data))
+    }
+
+    /// Adds the packs of a `ShardPacker`, in the order of their slices: a column of bytes, which is the last one.
+    fn write_packed(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.or_failed(py, self.write_packs(py, data))
     }
 
     /// Makes what was written durable. Returns a description of each shard, for `ShardDraft.commit`. Raises what
     /// went wrong before.
     fn finish(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut state = py.detach(|| self.state.take())?;
-        raised(py.detach(|| state.close()))?;
+        raised(py.detach(|| state.finish(&self.attempt)))?;
         state.files.iter().map(text_of).collect()
     }
 
@@ -169,6 +186,44 @@ impl ShardWriter {
 }
 
 impl ShardWriter {
+    /// After an error rows are missing, so nothing can be finished.
+    fn or_failed<T>(&self, py: Python<'_>, outcome: PyResult<T>) -> PyResult<T> {
+        outcome.inspect_err(|error| {
+            let detail = format!("an earlier write has failed: {error}");
+            let _over = py.detach(|| {
+                self.state.with(|state| {
+                    state.failed.get_or_insert(Error::Invalid { detail });
+                    Ok(())
+                })
+            });
+        })
+    }
+
+    fn write_packs(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(mut batches) = Batches::of(data)? else {
+            return Err(PyTypeError::new_err("Arrow data are due here"));
+        };
+        let last = match &batches.layout {
+            Layout::Struct(fields) if !fields.is_empty() => fields.len() - 1,
+            _ => return Err(PyTypeError::new_err("a table of Arrow data is due, not one column")),
+        };
+        while let Some(array) = batches.next(py)? {
+            let batch = Column::of(&batches.layout, &array).map_err(PyValueError::new_err)?;
+            let packs = columns(&batch, &[last])?[0];
+            packs.expect_rows().map_err(PyValueError::new_err)?;
+            if !matches!(packs.layout(), Layout::Bytes { .. } | Layout::View) {
+                return Err(PyTypeError::new_err("packs are a column of bytes"));
+            }
+            for row in 0..batch.rows() {
+                let pack = packs.bytes(row).map_err(PyValueError::new_err)?;
+                let put = py.detach(|| self.state.with(|state| state.put_pack(pack, &self.attempt)));
+                put.map_err(PyErr::from)?;
+            }
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
     fn write_all(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         let Some(mut batches) = Batches::of(data)? else {
             return Err(PyTypeError::new_err("Arrow data are due here"));
@@ -186,26 +241,14 @@ impl ShardWriter {
     }
 
     fn add(&self, columns: &[Column<'_>], rows: usize) -> PyResult<()> {
-        let (keys, values) = columns.split_at(self.form.key_parts.len());
-        for column in keys {
-            column.expect_rows().map_err(PyValueError::new_err)?;
-        }
-        let mut from = 0;
-        while from < rows {
-            let piece = from..rows.min(from + ROWS_AT_ONCE);
-            self.form.expect_keys(keys, piece.clone())?;
-            let (keys, some) = self.form.keys(keys, piece.clone())?;
-            let (values, others) = self.form.rows(values, piece)?;
-            let count = some.min(others);
-            let put = self.state.with(|state| state.put((&keys, &values), count, self));
-            put.map_err(|failure: Failure| PyErr::from(failure))?;
-            from += count;
-        }
-        Ok(())
+        self.form.encode(columns, rows, |keys, values, count| {
+            Ok(self.state.with(|state| state.put((keys, values), count, self))?)
+        })
     }
 }
 
-fn columns<'a>(batch: &Column<'a>, places: &[usize]) -> PyResult<Vec<Column<'a>>> {
+/// The columns at these places of a batch.
+pub fn columns<'a>(batch: &Column<'a>, places: &[usize]) -> PyResult<Vec<Column<'a>>> {
     let columns = batch.expect_rows().and_then(|()| places.iter().map(|&place| batch.child(place)).collect());
     columns.map_err(PyValueError::new_err)
 }

@@ -11,6 +11,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::ops::Range;
 
+/// How many rows are encoded before they are used.
+pub const ROWS_AT_ONCE: usize = 16 << 10;
+
 /// The codec of a column by itself.
 pub fn codec_of(of: ColumnType) -> Codec {
     use ColumnType::*;
@@ -84,6 +87,30 @@ impl Form {
             found.ok_or_else(|| wrong(format!("there is no column {name:?}")))
         };
         names.iter().map(place).collect()
+    }
+
+    /// Encodes rows of all columns: calls `put` with keys, values, and how many there are, until all rows are through.
+    pub fn encode(
+        &self,
+        columns: &[Column<'_>],
+        rows: usize,
+        mut put: impl FnMut(&Rows, &Rows, usize) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let (keys, values) = columns.split_at(self.key_parts.len());
+        for column in keys {
+            column.expect_rows().map_err(wrong)?;
+        }
+        let mut from = 0;
+        while from < rows {
+            let piece = from..rows.min(from + ROWS_AT_ONCE);
+            self.expect_keys(keys, piece.clone())?;
+            let (keys, some) = self.keys(keys, piece.clone())?;
+            let (values, others) = self.rows(values, piece)?;
+            let count = some.min(others);
+            put(&keys, &values, count)?;
+            from += count;
+        }
+        Ok(())
     }
 
     /// The keys of some rows. Returns how many these are, at least one.

@@ -294,13 +294,20 @@ fn look_up(held: &Held, batch: &Column<'_>, places: &[usize], wanted: &[usize]) 
         }
         from += count;
     }
-    Ok(ShardBatch { made: Mutex::new(Some((out.schema(), out.finish()))) })
+    Ok(ShardBatch::of(out.schema(), out.finish()))
 }
 
 /// A batch, which other libraries take once by Arrow's PyCapsule interface.
 #[pyclass(module = "azekura", frozen)]
 pub struct ShardBatch {
     made: Mutex<Option<(crate::arrow::abi::Schema, crate::arrow::abi::Array)>>,
+}
+
+impl ShardBatch {
+    /// A batch of this type.
+    pub fn of(schema: crate::arrow::abi::Schema, array: crate::arrow::abi::Array) -> ShardBatch {
+        ShardBatch { made: Mutex::new(Some((schema, array))) }
+    }
 }
 
 #[pymethods]
@@ -359,7 +366,7 @@ impl ShardBatches {
             }
         }
         let is_empty = batch.size().0 == 0;
-        Ok((!is_empty).then(|| ShardBatch { made: Mutex::new(Some((batch.schema(), batch.finish()))) }))
+        Ok((!is_empty).then(|| ShardBatch::of(batch.schema(), batch.finish())))
     }
 }
 
