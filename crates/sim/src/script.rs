@@ -3,11 +3,12 @@
 //! A digest of all tables identifies a state. So what a database holds after a crash can be compared with
 //! every state that it might be in. `run` runs the script from any state on.
 mod names;
+mod sums;
 
 use crate::rng::Rng;
-use azekura::{Db, Durability, Error, Table, TableKind, WriteOptions, WriteTxn};
+use azekura::{Db, Durability, Error, Merge, Table, TableKind, WriteOptions, WriteTxn};
 pub use names::{INDEXES, TABLES};
-use names::{SMALL, kind_of, name_of, small};
+use names::{SMALL, SUMS, SUMS_NAME, kind_of, name_of, small};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -15,8 +16,10 @@ use std::time::Duration;
 /// Longer than any run.
 const LONG: Duration = Duration::from_secs(10 << 25);
 
-/// A value's origin and length. The bytes follow from them.
+/// A value's origin and length. The bytes follow from them, or are the number itself (`NUMBER`).
 pub type Stamp = (u32, u32);
+/// In place of the length of a number.
+pub const NUMBER: u32 = u32::MAX;
 /// For each table's name, whether it is a hash table, and its records.
 pub type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
 
@@ -29,6 +32,8 @@ pub enum Write {
     PutFor(usize, Vec<u8>, Stamp),
     /// Stores one that has expired already: the key is gone.
     Expired(usize, Vec<u8>),
+    /// Adds to a number.
+    Merge(usize, Vec<u8>, u32),
     /// Removes a key.
     Remove(usize, Vec<u8>),
     /// Removes the keys from the first to below the second.
@@ -48,7 +53,7 @@ impl Write {
     fn table(&self) -> Option<usize> {
         match self {
             Write::Put(t, ..) | Write::PutFor(t, ..) | Write::Expired(t, _) => Some(*t),
-            Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t) => Some(*t),
+            Write::Merge(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t) => Some(*t),
             Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) => None,
         }
     }
@@ -106,6 +111,9 @@ pub struct Ack {
 
 /// The bytes of a stamp.
 pub fn bytes_of((from, len): Stamp) -> Vec<u8> {
+    if len == NUMBER {
+        return u64::from(from).to_le_bytes().to_vec();
+    }
     let mut rng = Rng(u64::from(from));
     (0..len.div_ceil(8)).flat_map(|_| rng.number().to_le_bytes()).take(len as usize).collect()
 }
@@ -176,6 +184,8 @@ impl Script {
             model.insert((*name).into(), (*kind == TableKind::Hash, BTreeMap::new()));
             s.push(&model, Some(Step::Create(name, *kind)));
         }
+        model.insert(SUMS_NAME.into(), (false, BTreeMap::new()));
+        s.push(&model, Some(Step::Create(SUMS_NAME, kind_of(SUMS))));
         for i in 0..length {
             let step = match rng.below(60) {
                 0..=1 if i > 3 => Step::Flush,
@@ -262,7 +272,8 @@ impl Script {
                 _ => Write::Put(table, k, stamp(rng, 1500 + n)),
             });
         }
-        let small_tables = (model.len() - tables) as u64;
+        writes.extend(sums::writes(rng, rich));
+        let small_tables = (model.len() - tables - usize::from(model.contains_key(SUMS_NAME))) as u64;
         for n in 0..if small_tables > 0 { rng.below(5) as u32 } else { 0 } {
             let table = SMALL + rng.below(small_tables) as usize;
             // Mostly a record or two, sometimes more than the manifest takes.
@@ -373,6 +384,9 @@ fn apply(model: &mut Model, step: &Step) {
             Write::Put(t, k, v) | Write::PutFor(t, k, v) => {
                 records_of(model, *t).insert(k.clone(), *v);
             }
+            Write::Merge(t, k, n) => {
+                records_of(model, *t).entry(k.clone()).or_insert((0, NUMBER)).0 += n;
+            }
             Write::Remove(t, k) | Write::Expired(t, k) => drop(records_of(model, *t).remove(k)),
             Write::Range(t, a, b) => records_of(model, *t).retain(|k, _| k < a || k >= b),
             Write::Clear(t) => records_of(model, *t).clear(),
@@ -417,6 +431,7 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
                     Write::Put(t, k, v) => txn.put(&tables[t], k, &bytes_of(*v))?,
                     Write::PutFor(t, k, v) => txn.put_for(&tables[t], k, &bytes_of(*v), LONG)?,
                     Write::Expired(t, k) => txn.put_for(&tables[t], k, b"gone", Duration::ZERO)?,
+                    Write::Merge(t, k, n) => txn.merge(&tables[t], k, Merge::AddU64((*n).into()))?,
                     Write::Remove(t, k) => txn.remove(&tables[t], k)?,
                     Write::Range(t, a, b) => txn.remove_range(&tables[t], a..b)?,
                     Write::Clear(t) => txn.clear(&tables[t])?,

@@ -17,6 +17,7 @@ use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::{Content, Expiring};
 use crate::format::hidden::is_hidden;
+use crate::format::operand::{Operand, Operands};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::run::Run;
 use crate::run::reader::RunReader;
@@ -234,7 +235,7 @@ impl Check<'_> {
         let mut block = Block::new(None);
         let (mut records, mut deletes, mut page) = (0u64, 0u64, 0usize);
         let mut last: Option<Vec<u8>> = None;
-        let mut expiring = Expiring::default();
+        let (mut expiring, mut operands) = (Expiring::default(), Operands::default());
         let mut large: BTreeMap<u32, u64> = BTreeMap::new();
         let mut tmp = [0; 8];
         while reader.next_block(&mut block)? {
@@ -252,8 +253,11 @@ impl Check<'_> {
                 if !run.may_contain(table.kind.filter_hash(SortKey::new(key)))? {
                     return Err(bad(run, format!("page {page}: the filter denies a key that is there")));
                 }
-                if let Some(reference) = block.reference(i) {
-                    self.value(reference, &mut large)?;
+                let content = block.content(i);
+                match content.tag {
+                    Tag::Large => self.value(content.value, &mut large)?,
+                    Tag::Operand => drop(Operand::decode(content.value)?),
+                    _ => {}
                 }
                 deletes += u64::from(block.tag(i) == Tag::Tombstone);
                 let kept = last.get_or_insert_default();
@@ -261,6 +265,7 @@ impl Check<'_> {
                 kept.extend_from_slice(key);
             }
             expiring = expiring.and(block.expiring());
+            operands = operands.and(block.operands());
             records += block.len() as u64;
             page += 1;
         }
@@ -280,10 +285,14 @@ impl Check<'_> {
                 ),
             ));
         }
-        match (last.is_none_or(|l| l == run.info.max), expiring == run.info.expiring) {
-            (true, true) => Ok(()),
+        let said = (expiring == run.info.expiring, operands == run.info.operands);
+        match (last.is_none_or(|l| l == run.info.max), said) {
+            (true, (true, true)) => Ok(()),
             (false, _) => Err(bad(run, "its last key is not what the manifest says".into())),
-            (_, false) => Err(bad(run, "its records expire at other times than the manifest says".into())),
+            (_, (false, _)) => {
+                Err(bad(run, "its records expire at other times than the manifest says".into()))
+            }
+            _ => Err(bad(run, "its operands are not those that the manifest says".into())),
         }
     }
 

@@ -39,6 +39,9 @@ impl WriteTxn {
     pub fn commit_blind(mut self) -> Result<()> {
         let refused = Arc::new(Refused::default());
         loop {
+            if self.has_merged_reading {
+                return self.commit();
+            }
             let tables = self.tables.clone();
             let Some(mut batch) = self.take_batch()? else { return Ok(()) };
             batch.refused = Some(refused.clone());
@@ -82,6 +85,10 @@ impl WriteTxn {
             table.kind.user_key(block.key(i, &mut tmp), self.db.engine.hash_seed, &mut key)?;
             let content = block.content(i);
             let Content { tag, value, expiry } = content;
+            if tag == Tag::Operand {
+                self.merge_stored(table, &key, value)?;
+                continue;
+            }
             if self.buffer(table)?.indexes.is_some() {
                 match tag {
                     Tag::Large => {

@@ -5,6 +5,7 @@ use crate::base::key::{SortKey, TableKind};
 use crate::engine::state::{HitRate, Level, TableState};
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
+use crate::format::operand::{Fold, Number};
 use crate::memtable::chunk::Chunk;
 use crate::run::{Hit, PageHandle, find_held};
 use std::cell::Cell;
@@ -17,6 +18,8 @@ pub(crate) enum FoundValue<'a> {
     Memory(&'a [u8]),
     /// In a page of a run.
     Page(Hit<'a>),
+    /// Nowhere: it was folded of operands and what is below them.
+    Folded(Number),
 }
 
 impl FoundValue<'_> {
@@ -26,6 +29,7 @@ impl FoundValue<'_> {
         match self {
             FoundValue::Memory(b) => b,
             FoundValue::Page(hit) => &hit.page[hit.value.clone()],
+            FoundValue::Folded(number) => number,
         }
     }
 }
@@ -75,6 +79,9 @@ pub(crate) fn lookup<'a, R>(
             Some(InMemory::Hidden | InMemory::Record(Tag::Tombstone, _)) => return Ok(None),
             Some(InMemory::Record(tag, stored)) => {
                 let Content { tag, value, expiry } = Content::of(tag, stored);
+                if tag == Tag::Operand {
+                    return give_folded(t, seq, &sought, now, f);
+                }
                 if tag == Tag::Tombstone || is_gone(expiry, now) {
                     return Ok(None);
                 }
@@ -83,7 +90,11 @@ pub(crate) fn lookup<'a, R>(
             None => {}
         }
     }
-    in_levels(t, &sought, |hit| give(hit, now, f))
+    match in_levels(t, &sought, |hit| give(hit, now, f))? {
+        None => Ok(None),
+        Some(Given::Record(given)) => Ok(Some(given)),
+        Some(Given::Operand(now, f)) => give_folded(t, seq, &sought, now, f),
+    }
 }
 
 /// What the memtable says of a key.
@@ -245,20 +256,81 @@ enum Found<'a> {
     Hit(Hit<'a>),
 }
 
+/// What was made of what was found.
+enum Given<R, N, F> {
+    Record(R),
+    /// Nothing yet, for it is an operand.
+    Operand(N, F),
+}
+
 #[inline(always)]
-fn give<'a, R>(
+fn give<'a, R, N: FnOnce() -> u64, F: FnOnce(Tag, FoundValue<'a>, Expiry) -> R>(
     found: Found<'a>,
+    now: N,
+    f: F,
+) -> Option<Given<R, N, F>> {
+    match found {
+        Found::Few(value) => Some(Given::Record(f(Tag::Put, FoundValue::Memory(value), Expiry::NEVER))),
+        Found::Hit(hit) => match hit.content() {
+            (Tag::Tombstone, _) => None,
+            (Tag::Operand, _) => Some(Given::Operand(now, f)),
+            (_, expiry) if is_gone(expiry, now) => None,
+            (tag, expiry) => Some(Given::Record(f(tag, FoundValue::Page(hit), expiry))),
+        },
+    }
+}
+
+/// Hands what the operands of a key and what is below them make to `f`.
+#[cold]
+#[inline(never)]
+fn give_folded<'a, R>(
+    t: &'a TableState,
+    seq: u64,
+    sought: &Sought<'_>,
     now: impl FnOnce() -> u64,
     f: impl FnOnce(Tag, FoundValue<'a>, Expiry) -> R,
-) -> Option<R> {
-    match found {
-        Found::Few(value) => Some(f(Tag::Put, FoundValue::Memory(value), Expiry::NEVER)),
-        Found::Hit(hit) => {
+) -> Result<Option<R>> {
+    let mut fold = Fold::new(now());
+    fold_memory(t, seq, sought, &mut fold)?;
+    if t.levels.is_empty() && fold.goes_on() {
+        let few = t.few.as_ref().and_then(|few| few.find(sought.key));
+        few.map_or(Ok(()), |value| fold.add(Content { tag: Tag::Put, value, expiry: Expiry::NEVER }))?;
+    }
+    for level in t.levels.iter() {
+        if !fold.goes_on() {
+            break;
+        }
+        let found = in_level(level, true, None, sought, |hit| {
             let (tag, expiry) = hit.content();
-            if tag == Tag::Tombstone || is_gone(expiry, now) {
-                return None;
-            }
-            Some(f(tag, FoundValue::Page(hit), expiry))
+            fold.add(Content { tag, value: &hit.page[hit.value.clone()], expiry })
+        })?;
+        found.transpose()?;
+        if level.ranges.covers(sought.key.bytes) {
+            fold.hide();
         }
     }
+    match fold.end() {
+        Ok(folded) => Ok(folded.map(|(number, expiry)| f(Tag::Put, FoundValue::Folded(number), expiry))),
+        Err(clash) => Err(clash.clash_error(&t.name, t.kind, sought.key.bytes)),
+    }
+}
+
+/// Folds what the memtable has of a key.
+fn fold_memory(t: &TableState, seq: u64, sought: &Sought<'_>, fold: &mut Fold) -> Result<()> {
+    if let Some(InMemory::Record(tag, stored)) = in_active(t, seq, sought.key) {
+        fold.add(Content::of(tag, stored))?;
+    }
+    let hash = sought.hash();
+    for chunk in t.chunks.iter().chain(t.frozen.iter()) {
+        if !fold.goes_on() {
+            break;
+        }
+        if let Some(i) = chunk.find(sought.key, hash) {
+            fold.add(chunk.block.content(i))?;
+        }
+        if chunk.ranges.covers(sought.key.bytes) {
+            fold.hide();
+        }
+    }
+    Ok(())
 }
