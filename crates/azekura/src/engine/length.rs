@@ -17,10 +17,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// How long the file was when it was opened, and whether that may be too short.
-pub(super) struct Length<'a> {
-    pub(super) path: &'a Path,
-    pub(super) file_bytes: u64,
-    pub(super) read_only: bool,
+pub(crate) struct Length<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) file_bytes: u64,
+    pub(crate) read_only: bool,
 }
 
 impl Length<'_> {
