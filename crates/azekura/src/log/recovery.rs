@@ -215,6 +215,35 @@ impl ChainReader {
         if self.walk.number > before { Ok(()) } else { self.read_beside_writer(file, apply) }
     }
 
+    /// The next frame as it stands in the file, which is `file_len` bytes long. None where the chain ends for
+    /// now.
+    pub(crate) fn next_placed(&mut self, file: &dyn File, file_len: u64) -> Result<Option<Placed>> {
+        self.walk.file_len = file_len;
+        let offset = self.offset();
+        let Some((frame, bytes)) = self.walk.next_frame(file)? else { return Ok(None) };
+        if frame.jump {
+            let next = self.walk.jump(&bytes, &self.segments)?;
+            self.segments.push(next);
+            self.segment_begins = self.walk.number;
+        }
+        Ok(Some(Placed { offset, frame, bytes }))
+    }
+
+    /// Where the next frame will stand.
+    pub(crate) fn offset(&self) -> u64 {
+        self.walk.segment.offset + self.walk.at
+    }
+
+    /// The number of the next frame.
+    pub(crate) fn number(&self) -> u64 {
+        self.walk.number
+    }
+
+    /// Frames below this number are known to be durable.
+    pub(crate) fn durable_below(&self) -> u64 {
+        if self.walk.end == u64::MAX { self.walk.durable_below } else { self.walk.end }
+    }
+
     /// Checks the place where the chain ends.
     ///
     /// # Errors
@@ -281,6 +310,15 @@ impl ChainReader {
     pub(crate) fn segments(&self) -> &[Extent] {
         &self.segments
     }
+}
+
+/// A frame as it stands in the file.
+pub(crate) struct Placed {
+    /// Where it begins. (Of a jump the first copy does.)
+    pub(crate) offset: u64,
+    pub(crate) frame: Frame,
+    /// Header and payload, without padding.
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The place where the next frame of a chain will stand.

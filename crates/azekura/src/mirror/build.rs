@@ -1,0 +1,199 @@
+//! Opening a mirror, and building it anew beside the file that has its name.
+
+use super::dest::Dest;
+use super::going::{Mirror, Old};
+use super::load::load;
+use super::source::Source;
+use super::status::Gauge;
+use crate::backup::{CopyOptions, Pace, failed};
+use crate::base::error::{Error, Result};
+use crate::base::limits::ALIGN_BYTES;
+use crate::base::sync::Instant;
+use crate::base::sync::thread::sleep;
+use crate::engine::{Length, Newest, read_newest};
+use crate::format::superblock::{Role, Superblock};
+use crate::storage::{File, OpenMode, OsStorage, Storage, pins_of_others};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const OPENING: &str = "opening the mirror";
+const NAMING: &str = "giving the mirror its name";
+/// What a mirror that is being built has behind its name.
+const BESIDE: &str = ".mirror-new";
+
+/// How often is looked whether others still read what is not known, and the pause between two looks.
+const LOOKS: u32 = 20;
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+impl Mirror {
+    /// A mirror of the database `source` in the file `path`, which is made if there is none. Nothing is copied
+    /// yet: see [`step`](Mirror::step) and [`run`](Mirror::run).
+    ///
+    /// # Errors
+    /// `Open` if one of them cannot be opened, or `path` is no mirror; `Invalid` if it mirrors something else,
+    /// or the options are; `Locked` if another process keeps it, or reads it without following;
+    /// `NotADatabase`.
+    pub fn open(source: impl AsRef<Path>, path: impl AsRef<Path>, options: CopyOptions) -> Result<Mirror> {
+        let (source, path) = (source.as_ref(), path.as_ref());
+        let same =
+            |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        if same(source, path) {
+            let detail = format!("{} cannot mirror itself", path.display());
+            return Err(Error::Invalid { detail });
+        }
+        let storage = || Arc::new(OsStorage);
+        Mirror::open_on(storage(), source, storage(), path, options)
+    }
+
+    /// As [`open`](Mirror::open), on disks of the caller's making: for simulators and tests.
+    ///
+    /// # Errors
+    /// As [`open`](Mirror::open).
+    pub fn open_on(
+        source_storage: Arc<dyn Storage>,
+        source: impl AsRef<Path>,
+        storage: Arc<dyn Storage>,
+        path: impl AsRef<Path>,
+        options: CopyOptions,
+    ) -> Result<Mirror> {
+        let (source, path) = (source.as_ref(), path.as_ref());
+        let file = source_storage.open(source, OpenMode::ReadOnly).map_err(failed(source, "opening it"))?;
+        let source = Source { path: source.to_path_buf(), file, storage: source_storage };
+        let mut mirror = Mirror {
+            source,
+            storage,
+            path: path.to_path_buf(),
+            dest: None,
+            unnamed: None,
+            old: None,
+            pins: BTreeMap::new(),
+            is_doubtful: true,
+            log: None,
+            is_end_checked: false,
+            came_at: Instant::now(),
+            waits_since: None,
+            named_at: Instant::now(),
+            pace: Pace::new(options)?,
+            gauge: Gauge::default(),
+        };
+        // So that what is no database is refused before anything is made.
+        mirror.source.newest()?;
+        mirror.open_dest()?;
+        Ok(mirror)
+    }
+
+    /// Opens the file that has the mirror's name, if there is one.
+    fn open_dest(&mut self) -> Result<()> {
+        let path = self.path.clone();
+        let at = failed(&path, OPENING);
+        let file = match self.storage.open(&self.path, OpenMode::ReadWrite) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file.map_err(&at)?,
+        };
+        lock(&self.path, file.as_ref())?;
+        let length = Length { path: &self.path, file_bytes: file.len().map_err(&at)?, read_only: false };
+        let Newest { block, stale_copy } = read_newest(file.as_ref(), &length)?;
+        if block.role != Role::Mirror {
+            let detail = "it is a database of its own, and no mirror".into();
+            return Err(Error::Open { path: self.path.display().to_string(), detail });
+        }
+        if let Some(copy) = stale_copy {
+            // The next checkpoint must not write over the only one.
+            file.write_durable_at(&block.encode(), copy).map_err(&at)?;
+        }
+        let found = block.clone();
+        match load(&self.path, file.clone(), block) {
+            Ok(dest) if !self.is_read_elsewhere(&dest)? => self.dest = Some(dest),
+            Ok(dest) => {
+                self.dest = Some(dest);
+                self.build_anew();
+            }
+            // The source has all of it.
+            Err(Error::Corrupt { .. } | Error::Truncated { .. }) => {
+                self.old = Some(Old { file, block: found, commit: 0 })
+            }
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    /// Whether somebody reads a state of which is not known any more what it needs. Mostly that ends soon.
+    fn is_read_elsewhere(&self, dest: &Dest) -> Result<bool> {
+        for _ in 0..LOOKS {
+            let pins = pins_of_others(dest.file.as_ref()).map_err(failed(&self.path, OPENING))?;
+            if pins.iter().all(|pin| *pin == (dest.number()..=dest.number())) {
+                return Ok(false);
+            }
+            sleep(LOOK_PAUSE);
+        }
+        Ok(true)
+    }
+
+    /// Begins a file that will have the mirror's name.
+    pub(super) fn begin_beside(&mut self) -> Result<()> {
+        let mut name = self.path.file_name().unwrap_or_default().to_os_string();
+        name.push(BESIDE);
+        let beside: PathBuf = self.path.with_file_name(name);
+        let named = beside.clone();
+        let at = failed(&named, OPENING);
+        let file = match self.storage.open(&beside, OpenMode::ReadWrite) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.storage.open(&beside, OpenMode::CreateNew).map_err(&at)?
+            }
+            // One that was cut off has left it.
+            file => file.map_err(&at)?,
+        };
+        lock(&beside, file.as_ref())?;
+        file.set_len(0).map_err(&at)?;
+        self.dest = Some(Dest::new(&self.path, file)?);
+        self.unnamed = Some(beside);
+        Ok(())
+    }
+
+    /// The mirror that there is cannot become what the source is.
+    pub(super) fn build_anew(&mut self) {
+        if let Some(Dest { file, block: Some(block), commit, .. }) = self.dest.take() {
+            self.old = Some(Old { file, block, commit });
+        }
+        self.pins.clear();
+        self.is_doubtful = true;
+    }
+
+    /// Gives the file that was built its name.
+    pub(super) fn give_name(&mut self) -> Result<()> {
+        let Some(beside) = self.unnamed.clone() else { return Ok(()) };
+        self.dest()?.sync()?;
+        let file = self.dest()?.file.clone();
+        let at = failed(&self.path, NAMING);
+        file.sync_all().map_err(&at)?;
+        self.storage.rename(&beside, &self.path, self.old.is_some()).map_err(&at)?;
+        self.unnamed = None;
+        self.storage.sync_dir_of(&self.path).map_err(&at)?;
+        self.gauge.status.built += 1;
+        if let Some(old) = self.old.take() {
+            // Who reads it goes on, and learns that it will not change any more.
+            let _unheard = mark_replaced(&self.path, old.file.as_ref());
+        }
+        Ok(())
+    }
+}
+
+/// Says in a file that has lost its name that nothing will come to it any more.
+fn mark_replaced(path: &Path, file: &dyn File) -> Result<()> {
+    let at = failed(path, NAMING);
+    let length = Length { path, file_bytes: file.len().map_err(&at)?, read_only: true };
+    let block = read_newest(file, &length)?.block;
+    let block = Superblock { role: Role::Replaced, number: block.number + 1, ..block }.encode();
+    file.write_at(&block, 0).and_then(|()| file.write_at(&block, ALIGN_BYTES)).map_err(at)
+}
+
+/// Takes the lock of who writes.
+pub(super) fn lock(path: &Path, file: &dyn File) -> Result<()> {
+    match file.try_lock(true).map_err(failed(path, "locking the mirror"))? {
+        true => Ok(()),
+        false => Err(Error::Locked { path: path.display().to_string(), exclusive: true }),
+    }
+}

@@ -1,0 +1,216 @@
+//! The log of a checkpoint, read frame by frame: what each frame brings, and which are durable.
+
+use super::named::Segments;
+use super::spans::Piece;
+use crate::base::error::Result;
+use crate::engine::Admission;
+use crate::format::block::Tag;
+use crate::format::frame::{HEADER_BYTES, RecordPart};
+use crate::format::manifest::{LogChain, Manifest};
+use crate::log::recovery::{ChainReader, Placed};
+use crate::log::stream::Stream;
+use crate::storage::File;
+use crate::values::ValuePointer;
+use std::collections::VecDeque;
+
+/// So many bytes of frames are read ahead at most, beside those of one slice of a long commit.
+const AHEAD_BYTES: u64 = 8 << 20;
+
+/// A frame, and what it brings.
+pub(super) struct Arrival {
+    pub(super) chain: u64,
+    pub(super) placed: Placed,
+    /// The newest commit that ends in it and counts.
+    pub(super) commit: Option<u64>,
+    /// Where the large values of those commits stand.
+    pub(super) values: Vec<Piece>,
+}
+
+/// The chains of a manifest. Reading one begins when the one before has ended.
+pub(super) struct LogReader {
+    chains: Vec<Chain>,
+    /// Which chain is read.
+    now: usize,
+    admission: Admission,
+    segments: Segments,
+    /// Where they stand in the state before, which has these frames until the manifest's superblock is there.
+    before: Option<Segments>,
+    /// Frames that were read and are not shipped.
+    waiting: VecDeque<Arrival>,
+    waiting_bytes: u64,
+}
+
+struct Chain {
+    log: LogChain,
+    reader: ChainReader,
+    stream: Stream,
+}
+
+impl Chain {
+    /// Frames below this number were durable when the manifest was written.
+    fn goal(&self) -> u64 {
+        if self.log.end_frame == u64::MAX { self.log.durable_below } else { self.log.end_frame }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.log.end_frame != u64::MAX && self.reader.number() >= self.log.end_frame
+    }
+}
+
+impl LogReader {
+    pub(super) fn new(file_id: u64, manifest: &Manifest) -> LogReader {
+        // That a frame knows of a newer checkpoint is no damage while somebody writes.
+        let reader = |log: &LogChain| ChainReader::new(file_id, u64::MAX, log);
+        let chain =
+            |log: &LogChain| Chain { log: log.clone(), reader: reader(log), stream: Stream::default() };
+        LogReader {
+            chains: manifest.logs.iter().map(chain).collect(),
+            now: 0,
+            admission: Admission::of_all(manifest),
+            segments: Segments::of(manifest),
+            before: None,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+        }
+    }
+
+    /// As `new`, where the values are needed in the places that an earlier manifest says, too.
+    pub(super) fn after(self, before: &Manifest) -> LogReader {
+        LogReader { before: Some(Segments::of(before)), ..self }
+    }
+
+    /// The state before is of no use any more.
+    pub(super) fn forget_before(&mut self) {
+        self.before = None;
+    }
+
+    /// Reads what frames there are, up to a limit. Says whether there was one.
+    pub(super) fn read(&mut self, file: &dyn File, file_len: u64) -> Result<bool> {
+        let mut any = false;
+        while self.waiting_bytes < AHEAD_BYTES || !self.is_first_durable() {
+            let Some(chain) = self.chains.get_mut(self.now) else { break };
+            let Some(placed) = chain.reader.next_placed(file, file_len)? else {
+                if !chain.has_ended() {
+                    break;
+                }
+                self.now += 1;
+                continue;
+            };
+            any = true;
+            self.add(placed)?;
+        }
+        Ok(any)
+    }
+
+    fn add(&mut self, placed: Placed) -> Result<()> {
+        let LogReader { chains, now, admission, segments, before, waiting, waiting_bytes } = self;
+        let chain = &mut chains[*now];
+        let (mut commit, mut values) = (None, Vec::new());
+        if !placed.frame.jump {
+            let mut apply = |seq, mut parts: Vec<RecordPart>| {
+                if admission.admit(seq, &mut parts) {
+                    commit = Some(seq);
+                    for segments in std::iter::once(&mut *segments).chain(before.as_mut()) {
+                        parts.iter().try_for_each(|part| note_values(segments, part, &mut values))?;
+                    }
+                }
+                Ok(())
+            };
+            chain.stream.add(&placed.frame, &placed.bytes[HEADER_BYTES..], placed.offset, &mut apply)?;
+        }
+        *waiting_bytes += placed.bytes.len() as u64;
+        waiting.push_back(Arrival { chain: chain.log.chain, placed, commit, values });
+        Ok(())
+    }
+
+    /// Whether the next frame to be shipped is known to be durable.
+    fn is_first_durable(&self) -> bool {
+        self.waiting.front().is_some_and(|first| self.is_durable(first))
+    }
+
+    fn is_durable(&self, arrival: &Arrival) -> bool {
+        self.chain(arrival.chain).is_some_and(|c| arrival.placed.frame.number < c.reader.durable_below())
+    }
+
+    fn chain(&self, id: u64) -> Option<&Chain> {
+        self.chains.iter().find(|c| c.log.chain == id)
+    }
+
+    /// The next frames of those that the manifest knows to be durable.
+    pub(super) fn take_named(&mut self) -> Vec<Arrival> {
+        self.take(|log, arrival| {
+            log.chain(arrival.chain).is_some_and(|c| arrival.placed.frame.number < c.goal())
+        })
+    }
+
+    /// The next frames that are durable, and know of no newer checkpoint than this.
+    pub(super) fn take_durable(&mut self, checkpoint: u64) -> Vec<Arrival> {
+        self.take(|log, arrival| arrival.placed.frame.checkpoint <= checkpoint && log.is_durable(arrival))
+    }
+
+    /// All that were read.
+    pub(super) fn take_all(&mut self) -> Vec<Arrival> {
+        self.take(|_, _| true)
+    }
+
+    fn take(&mut self, wanted: impl Fn(&LogReader, &Arrival) -> bool) -> Vec<Arrival> {
+        let mut taken = Vec::new();
+        while self.waiting.front().is_some_and(|first| wanted(self, first)) {
+            let Some(first) = self.waiting.pop_front() else { break };
+            self.waiting_bytes -= first.placed.bytes.len() as u64;
+            taken.push(first);
+        }
+        taken
+    }
+
+    /// Whether all frames were read that the manifest knows to be durable.
+    pub(super) fn has_named(&self) -> bool {
+        self.chains.iter().all(|c| c.reader.number() >= c.goal())
+    }
+
+    /// Checks the place where reading has come to.
+    ///
+    /// # Errors
+    /// `Corrupt` if frames are missing there that were durable.
+    pub(super) fn check(&self, file: &dyn File) -> Result<()> {
+        self.chains.get(self.now).map_or(Ok(()), |chain| chain.reader.check(file))
+    }
+
+    /// The newest commit that was read, if one was that is waiting to be shipped, and the bytes that wait.
+    pub(super) fn waiting(&self) -> (Option<u64>, u64) {
+        (self.waiting.iter().rev().find_map(|arrival| arrival.commit), self.waiting_bytes)
+    }
+
+    /// Where the frames of a chain go on: the number of the next one, and its place.
+    pub(super) fn positions(&self) -> impl Iterator<Item = Position> {
+        self.chains.iter().map(|c| Position {
+            chain: c.log.chain,
+            number: c.reader.number(),
+            tail: c.reader.offset(),
+            safe_below: c.reader.durable_below().clamp(c.log.first_frame, c.reader.number()),
+        })
+    }
+}
+
+/// How far a chain was read.
+pub(super) struct Position {
+    pub(super) chain: u64,
+    pub(super) number: u64,
+    pub(super) tail: u64,
+    /// Frames below this are durable.
+    pub(super) safe_below: u64,
+}
+
+/// Where the large values of a part stand.
+fn note_values(segments: &mut Segments, part: &RecordPart, values: &mut Vec<Piece>) -> Result<()> {
+    if part.segments.is_empty() {
+        return Ok(());
+    }
+    part.segments.iter().for_each(|&(id, extent)| segments.note(id, extent));
+    for i in (0..part.block.len()).filter(|&i| part.block.tag(i) == Tag::Large) {
+        let at = ValuePointer::decode(part.block.value(i))?;
+        let from = u64::from(at.offset);
+        values.extend(segments.pieces(at.segment, from, from + u64::from(at.len)));
+    }
+    Ok(())
+}

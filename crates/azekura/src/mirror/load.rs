@@ -1,0 +1,82 @@
+//! What a file that was a mirror has, when mirroring goes on.
+
+use super::chain::{Arrival, LogReader};
+use super::dest::Dest;
+use super::named::{pieces, reach};
+use super::places::goal_of;
+use crate::backup::failed;
+use crate::base::codec::usize_of64;
+use crate::base::error::{Error, Result};
+use crate::base::limits::align_up;
+use crate::engine::{Length, read_manifest};
+use crate::format::manifest::Manifest;
+use crate::format::superblock::Superblock;
+use crate::storage::{File, read_error};
+use std::path::Path;
+use std::sync::Arc;
+
+const LOADING: &str = "reading the mirror";
+
+/// Reads what a mirror has. Its last frames may be in the system's memory only: they are written again, and
+/// all is synced.
+pub(super) fn load(path: &Path, file: Arc<dyn File>, block: Superblock) -> Result<Dest> {
+    let mut dest = Dest::new(path, file)?;
+    let length = Length { path, file_bytes: dest.len, read_only: false };
+    let (manifest, extent) = read_manifest(dest.file.as_ref(), &block.manifest, &length)?;
+    let (file_id, number) = (block.file_id, block.number);
+    dest.block = Some(block);
+    dest.commit = manifest.flushed_seq;
+    dest.states.insert(number, super::spans::Spans::default());
+    extent.into_iter().for_each(|e| dest.claim(e.offset, e.len));
+    for piece in pieces(&manifest) {
+        dest.claim(piece.offset, piece.bytes);
+        dest.copied.note(piece);
+    }
+    read_log(&mut dest, file_id, &manifest)?;
+    dest.manifest = manifest;
+    Ok(dest)
+}
+
+fn read_log(dest: &mut Dest, file_id: u64, manifest: &Manifest) -> Result<()> {
+    let mut log = LogReader::new(file_id, manifest);
+    let file = dest.file.clone();
+    let mut reach = reach(manifest);
+    let mut frames: Vec<(u64, u64, u64, u64)> = Vec::new();
+    while log.read(file.as_ref(), dest.len)? {
+        for arrival in log.take_all() {
+            let Arrival { chain, placed, commit, values } = &arrival;
+            reach = goal_of(&arrival).map_or(reach, |goal| reach.max(goal.end()));
+            dest.commit = commit.map_or(dest.commit, |commit| dest.commit.max(commit));
+            for piece in values {
+                dest.claim(piece.offset, piece.bytes);
+                dest.copied.note(*piece);
+            }
+            let copies = if placed.frame.jump { 2 } else { 1 };
+            let bytes = copies * align_up(placed.bytes.len() as u64);
+            dest.claim(placed.offset, bytes);
+            frames.push((*chain, placed.frame.number, placed.offset, bytes));
+        }
+    }
+    log.check(file.as_ref())?;
+    for at in log.positions() {
+        for &(.., offset, bytes) in frames.iter().filter(|f| f.0 == at.chain && f.1 >= at.safe_below) {
+            rewrite(dest, offset, bytes)?;
+        }
+        dest.places.found(at.chain, at.number, at.tail);
+    }
+    file.sync_data().map_err(failed(&dest.path, LOADING))?;
+    dest.places.reaches(reach);
+    if log.has_named() {
+        Ok(())
+    } else {
+        Err(Error::corrupt("log", 0, "frames are missing that were durable"))
+    }
+}
+
+/// Writes the bytes that stand in a place once more: a failed sync may have left them in memory only, and
+/// another sync would not write them. As they stay what they are, a torn write does no harm.
+fn rewrite(dest: &Dest, offset: u64, bytes: u64) -> Result<()> {
+    let mut there = vec![0; usize_of64(bytes.min(dest.len.saturating_sub(offset)))];
+    dest.file.read_at(&mut there, offset).map_err(|e| read_error(e, offset))?;
+    dest.file.write_at(&there, offset).map_err(failed(&dest.path, LOADING))
+}
