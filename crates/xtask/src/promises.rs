@@ -78,10 +78,11 @@ const BESIDE: [Gate; 2] = [
     Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, canary: "" },
 ];
 
-const GATES: [Gate; 13] = [
+const GATES: [Gate; 14] = [
     Gate { arguments: "crash --only long --count 3000 --seconds 12 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "crash --only bulk --count 400 --seconds 8 --seed 1", tried_min: 40, canary: "" },
     Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, canary: "" },
+    Gate { arguments: "mirror --count 300 --seconds 8 --seed 1", tried_min: 60, canary: "" },
     Gate { arguments: "errors --count 3000 --seconds 15 --seed 1", tried_min: 150, canary: "" },
     Gate { arguments: "flips --count 10000 --seconds 16 --seed 1", tried_min: 1_000, canary: "" },
     Gate {
@@ -92,7 +93,7 @@ const GATES: [Gate; 13] = [
     Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, canary: "" },
     Gate { arguments: "metamorphic --count 400 --seconds 15 --seed 1", tried_min: 20, canary: "" },
     // The commands above serve as controls.
-    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 14, canary: "" },
+    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 15, canary: "" },
     Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, canary: "" },
     Gate { arguments: "isolation --count 100 --seconds 15", tried_min: 25, canary: "" },
     Gate { arguments: "soak --seconds 12", tried_min: 10_000, canary: "" },
