@@ -19,9 +19,11 @@ impl Mirror {
     ) -> Going<()> {
         let mut any = false;
         for piece in batch.iter().flat_map(|arrival| &arrival.values) {
-            any |= self.copy(piece, is_good, told)?;
+            self.copy(piece, is_good, told)?;
             self.dest()?.claim(piece.offset, piece.bytes);
+            any = true;
         }
+        // Also if nothing was copied now: a step that was overtaken may have copied it, and not synced.
         if any {
             self.dest()?.sync()?;
         }
