@@ -11,7 +11,7 @@ use crate::log::recovery::{ChainReader, Placed};
 use crate::log::stream::Stream;
 use crate::storage::File;
 use crate::values::ValuePointer;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// So many bytes of frames are read ahead at most, beside those of one slice of a long commit.
 const AHEAD_BYTES: u64 = 8 << 20;
@@ -24,6 +24,17 @@ pub(super) struct Arrival {
     pub(super) commit: Option<u64>,
     /// Where the large values of those commits stand.
     pub(super) values: Vec<Piece>,
+    /// The large values that the state before would find by it.
+    pub(super) shown: Vec<ShownValue>,
+}
+
+/// A large value that a state of the mirror shows as soon as a frame is there.
+pub(super) struct ShownValue {
+    pub(super) at: ValuePointer,
+    /// The blocks in which it stands.
+    pub(super) blocks: Vec<Piece>,
+    /// Its own bytes.
+    pub(super) bytes: Vec<Piece>,
 }
 
 /// The chains of a manifest. Reading one begins when the one before has ended.
@@ -33,11 +44,20 @@ pub(super) struct LogReader {
     now: usize,
     admission: Admission,
     segments: Segments,
-    /// Where they stand in the state before, which has these frames until the manifest's superblock is there.
-    before: Option<Segments>,
+    /// The state before, which has these frames until the manifest's superblock is there.
+    before: Option<Before>,
     /// Frames that were read and are not shipped.
     waiting: VecDeque<Arrival>,
     waiting_bytes: u64,
+}
+
+/// A state to which frames come that are read for a later one. It shows commits which the later one has in its
+/// runs, and values in places that they have left.
+struct Before {
+    flushed_seq: u64,
+    tables: BTreeSet<u32>,
+    next_table: u32,
+    segments: Segments,
 }
 
 struct Chain {
@@ -74,9 +94,15 @@ impl LogReader {
         }
     }
 
-    /// As `new`, where the values are needed in the places that an earlier manifest says, too.
+    /// As `new`, where the frames are also seen by who opens the mirror with an earlier manifest.
     pub(super) fn after(self, before: &Manifest) -> LogReader {
-        LogReader { before: Some(Segments::of(before)), ..self }
+        let before = Before {
+            flushed_seq: before.flushed_seq,
+            tables: before.tables.iter().map(|table| table.id).collect(),
+            next_table: before.next_table,
+            segments: Segments::of(before),
+        };
+        LogReader { before: Some(before), ..self }
     }
 
     /// The state before is of no use any more.
@@ -105,21 +131,22 @@ impl LogReader {
     fn add(&mut self, placed: Placed) -> Result<()> {
         let LogReader { chains, now, admission, segments, before, waiting, waiting_bytes } = self;
         let chain = &mut chains[*now];
-        let (mut commit, mut values) = (None, Vec::new());
+        let (mut commit, mut values, mut shown) = (None, Vec::new(), Vec::new());
         if !placed.frame.jump {
             let mut apply = |seq, mut parts: Vec<RecordPart>| {
+                if let Some(before) = before {
+                    parts.iter().try_for_each(|part| before.note(seq, part, &mut shown))?;
+                }
                 if admission.admit(seq, &mut parts) {
                     commit = Some(seq);
-                    for segments in std::iter::once(&mut *segments).chain(before.as_mut()) {
-                        parts.iter().try_for_each(|part| note_values(segments, part, &mut values))?;
-                    }
+                    parts.iter().try_for_each(|part| note_values(segments, part, &mut values))?;
                 }
                 Ok(())
             };
             chain.stream.add(&placed.frame, &placed.bytes[HEADER_BYTES..], placed.offset, &mut apply)?;
         }
         *waiting_bytes += placed.bytes.len() as u64;
-        waiting.push_back(Arrival { chain: chain.log.chain, placed, commit, values });
+        waiting.push_back(Arrival { chain: chain.log.chain, placed, commit, values, shown });
         Ok(())
     }
 
@@ -201,16 +228,39 @@ pub(super) struct Position {
     pub(super) safe_below: u64,
 }
 
+impl Before {
+    /// Notes the large values of a part of a commit, if the state shows it.
+    fn note(&mut self, seq: u64, part: &RecordPart, shown: &mut Vec<ShownValue>) -> Result<()> {
+        // A table that came later was made by a commit of the log.
+        let is_shown =
+            seq > self.flushed_seq && (self.tables.contains(&part.table) || part.table >= self.next_table);
+        if is_shown {
+            for at in large_values(&mut self.segments, part)? {
+                let (from, to) = at.range();
+                let blocks = self.segments.blocks(at.segment, from, to);
+                let bytes = self.segments.bytes(at.segment, from, to);
+                shown.push(ShownValue { at, blocks, bytes });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Where the large values of a part stand.
 fn note_values(segments: &mut Segments, part: &RecordPart, values: &mut Vec<Piece>) -> Result<()> {
-    if part.segments.is_empty() {
-        return Ok(());
-    }
-    part.segments.iter().for_each(|&(id, extent)| segments.note(id, extent));
-    for i in (0..part.block.len()).filter(|&i| part.block.tag(i) == Tag::Large) {
-        let at = ValuePointer::decode(part.block.value(i))?;
-        let from = u64::from(at.offset);
-        values.extend(segments.pieces(at.segment, from, from + u64::from(at.len)));
+    for at in large_values(segments, part)? {
+        let (from, to) = at.range();
+        values.extend(segments.blocks(at.segment, from, to));
     }
     Ok(())
+}
+
+/// The large values of a part, whose segments are noted.
+fn large_values(segments: &mut Segments, part: &RecordPart) -> Result<Vec<ValuePointer>> {
+    if part.segments.is_empty() {
+        return Ok(Vec::new());
+    }
+    part.segments.iter().for_each(|&(id, extent)| segments.note(id, extent));
+    let large = (0..part.block.len()).filter(|&i| part.block.tag(i) == Tag::Large);
+    large.map(|i| ValuePointer::decode(part.block.value(i))).collect()
 }

@@ -121,8 +121,11 @@ impl Mirror {
     ) -> Going<(LogReader, u64, u64)> {
         let is_good = |source: &Source| source.honours(block);
         let mut log = LogReader::new(block.file_id, manifest);
-        if self.pins.contains_key(&self.number()) {
-            log = log.after(&self.dest()?.manifest);
+        // Values that are needed no more are kept by its pin, unless that may be revoked.
+        let is_kept = block.pins.revocable_from == 0 && self.pins.contains_key(&self.number());
+        let dest = self.dest()?;
+        if dest.block.is_some() {
+            log = log.after(&dest.manifest);
         }
         let (mut commit, mut reach) = (manifest.flushed_seq, reach);
         loop {
@@ -145,6 +148,8 @@ impl Mirror {
             }
             if self.dest()?.must_be_sealed(&batch) {
                 self.seal(block.number - 1)?;
+            } else if !is_kept {
+                self.check_shown(&batch)?;
             }
             self.ship_frames(&batch)?;
             commit = batch.iter().filter_map(|arrival| arrival.commit).fold(commit, u64::max);
@@ -185,11 +190,10 @@ fn missing() -> Result<()> {
 impl Dest {
     /// Whether frames would be found as part of a state to which they do not belong.
     fn must_be_sealed(&self, batch: &[Arrival]) -> bool {
-        let is_open = |id: u64| self.manifest.logs.iter().any(|l| l.chain == id && l.end_frame == u64::MAX);
         let is_newer = |arrival: &Arrival| {
             let frame = &arrival.placed.frame;
             frame.checkpoint > self.number() && frame.number >= self.places.durable_below(arrival.chain)
         };
-        self.block.is_some() && batch.iter().any(|arrival| is_newer(arrival) && is_open(arrival.chain))
+        self.block.is_some() && batch.iter().any(|arrival| is_newer(arrival) && self.is_open(arrival.chain))
     }
 }

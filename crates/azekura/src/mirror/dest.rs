@@ -4,7 +4,7 @@
 //! reader of the mirror has pinned it: `put` and `put_frame` refuse to write there. The next state is written
 //! beside it, synced, and then named by the superblock, copy A first, as every writer does it.
 
-use super::chain::Arrival;
+use super::chain::{Arrival, ShownValue};
 use super::places::{ChainAt, Places, goal_of};
 use super::spans::{Copied, Piece, Spans};
 use crate::backup::failed;
@@ -25,6 +25,8 @@ use std::sync::Arc;
 const WRITING: &str = "writing the mirror";
 /// The file is cut when so much of its end is of no use.
 const NEEDLESS_END_BYTES: u64 = 1 << 20;
+/// A value is compared with its checksum in pieces of this size.
+const LOOK_BYTES: usize = 1 << 20;
 
 /// Why shipping ends before its end.
 pub(super) enum Stop {
@@ -110,7 +112,7 @@ impl Dest {
     }
 
     /// The same for what makes durable: afterwards nobody knows what is.
-    fn keep_any_failure(&mut self, done: Result<()>) -> Result<()> {
+    pub(super) fn keep_any_failure(&mut self, done: Result<()>) -> Result<()> {
         if let Err(e) = &done {
             self.failed = Some(e.to_string());
         }
@@ -125,6 +127,46 @@ impl Dest {
             None => self.states.entry(number).or_default(),
         };
         spans.add(offset, bytes);
+    }
+
+    /// Whether who opens the mirror as it is finds a frame that is to come.
+    pub(super) fn shows(&self, arrival: &Arrival) -> bool {
+        self.block.is_some() && arrival.is_lacking(&self.places) && self.is_open(arrival.chain)
+    }
+
+    /// Whether the newest state goes on with the frames that come to a chain.
+    pub(super) fn is_open(&self, chain: u64) -> bool {
+        self.manifest.logs.iter().any(|log| log.chain == chain && log.end_frame == u64::MAX)
+    }
+
+    /// While the next state is being written, a frame has come to the newest one too, with what that shows by
+    /// it.
+    pub(super) fn claim_shown(&mut self, arrival: &Arrival) {
+        if self.next.is_some() && self.shows(arrival) {
+            let number = self.number();
+            let spans = self.states.entry(number).or_default();
+            let (offset, bytes) = arrival.extent();
+            spans.add(offset, bytes);
+            let blocks = arrival.shown.iter().flat_map(|value| &value.blocks);
+            blocks.for_each(|block| spans.add(block.offset, block.bytes));
+        }
+    }
+
+    /// Whether a large value stands where the newest state finds it.
+    pub(super) fn has_value(&self, value: &ShownValue) -> bool {
+        let mut sum = 0;
+        let mut len = 0;
+        for piece in &value.bytes {
+            for from in (0..piece.bytes).step_by(LOOK_BYTES) {
+                let mut bytes = vec![0; LOOK_BYTES.min(usize_of64(piece.bytes - from))];
+                if self.file.read_at(&mut bytes, piece.offset + from).is_err() {
+                    return false;
+                }
+                sum = crc(sum, &bytes);
+            }
+            len += piece.bytes;
+        }
+        (len, sum) == (u64::from(value.at.len), value.at.crc)
     }
 
     /// Makes the file at least this long.

@@ -7,7 +7,6 @@ use super::places::goal_of;
 use crate::backup::failed;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
-use crate::base::limits::align_up;
 use crate::engine::{Length, read_manifest};
 use crate::format::manifest::Manifest;
 use crate::format::superblock::Superblock;
@@ -44,17 +43,16 @@ fn read_log(dest: &mut Dest, file_id: u64, manifest: &Manifest) -> Result<()> {
     let mut frames: Vec<(u64, u64, u64, u64)> = Vec::new();
     while log.read(file.as_ref(), dest.len)? {
         for arrival in log.take_all() {
-            let Arrival { chain, placed, commit, values } = &arrival;
+            let Arrival { chain, placed, commit, values, .. } = &arrival;
             reach = goal_of(&arrival).map_or(reach, |goal| reach.max(goal.end()));
             dest.commit = commit.map_or(dest.commit, |commit| dest.commit.max(commit));
             for piece in values {
                 dest.claim(piece.offset, piece.bytes);
                 dest.copied.note(*piece);
             }
-            let copies = if placed.frame.jump { 2 } else { 1 };
-            let bytes = copies * align_up(placed.bytes.len() as u64);
-            dest.claim(placed.offset, bytes);
-            frames.push((*chain, placed.frame.number, placed.offset, bytes));
+            let (offset, bytes) = arrival.extent();
+            dest.claim(offset, bytes);
+            frames.push((*chain, placed.frame.number, offset, bytes));
         }
     }
     log.check(file.as_ref())?;

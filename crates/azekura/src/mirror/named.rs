@@ -74,9 +74,14 @@ impl Segments {
     }
 
     /// The blocks in which some bytes of a segment stand.
-    pub(super) fn pieces(&self, id: u32, from: u64, to: u64) -> Vec<Piece> {
-        let extents = self.0.get(&id).map_or(&[][..], Vec::as_slice);
+    pub(super) fn blocks(&self, id: u32, from: u64, to: u64) -> Vec<Piece> {
         let first = from / crate::base::limits::ALIGN_BYTES * crate::base::limits::ALIGN_BYTES;
-        pieces_in(PartId::Values(id), extents, first, align_up(to))
+        self.bytes(id, first, align_up(to))
+    }
+
+    /// Some bytes of a segment.
+    pub(super) fn bytes(&self, id: u32, from: u64, to: u64) -> Vec<Piece> {
+        let extents = self.0.get(&id).map_or(&[][..], Vec::as_slice);
+        pieces_in(PartId::Values(id), extents, from, to)
     }
 }

@@ -82,6 +82,12 @@ impl Arrival {
     pub(super) fn is_lacking(&self, places: &Places) -> bool {
         self.placed.frame.number >= places.durable_below(self.chain)
     }
+
+    /// The place of the frame, and the bytes that it takes. A jump stands twice.
+    pub(super) fn extent(&self) -> (u64, u64) {
+        let copies = if self.placed.frame.jump { 2 } else { 1 };
+        (self.placed.offset, copies * align_up(self.placed.bytes.len() as u64))
+    }
 }
 
 /// Where a jump leads.

@@ -6,6 +6,8 @@
 
 mod cuts;
 mod going;
+#[cfg(test)]
+mod tests;
 
 use crate::report::{Limits, Run, Verdict};
 use crate::rng::Rng;

@@ -68,7 +68,8 @@ impl Trial<'_> {
         let db = self.set.open(&self.source).map_err(failed)?;
         let (source, dest, script) = (&self.source, &self.dest, &self.script);
         let (mirror, mirrored, failure) = (None, 0, None);
-        let going = Going { source, dest, script, rng: Rng(seed), mirror, mirrored, failure };
+        let (is_apart, rng) = (self.is_apart, Rng(seed));
+        let going = Going { source, dest, is_apart, script, rng, mirror, mirrored, failure };
         let going = RefCell::new(going);
         let mut ack = Ack::default();
         let ran = self.script.run(&db, 0, &mut ack, &|ack| going.borrow_mut().go(ack));

@@ -1,6 +1,6 @@
 //! A mirror beside a script.
 
-use crate::disk::Disk;
+use crate::disk::{Call, Disk, Effect, Fault};
 use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
 use crate::script::{Ack, Script, problems};
@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 /// The mirror's name.
 pub(super) const MIRROR: &str = "mirror.azk";
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
 /// A mirror is level after so many steps if nobody writes.
 const STEPS_MAX: usize = 2000;
 
@@ -44,16 +46,24 @@ pub(super) fn found(dest: &Disk, script: &Script, low: usize, high: usize) -> Re
 
 fn state_of(db: &Db, script: &Script, low: usize, high: usize) -> Result<usize, String> {
     let state = script.state_of(db, low, high).map_err(|e| format!("the mirror: {e}"))?;
+    is_whole(db).map_err(|e| format!("the mirror, state {state}: {e}"))?;
+    Ok(state)
+}
+
+/// Whether nothing is wrong with a mirror that was opened for reading.
+pub(super) fn is_whole(db: &Db) -> Result<(), String> {
     // Who only reads does not mend the copy of a superblock that was being written.
     let mut wrong = problems(db);
     wrong.retain(|problem| !problem.ends_with("its twin is in use"));
-    if wrong.is_empty() { Ok(state) } else { Err(format!("the mirror, state {state}: check says {wrong:?}")) }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("check says {wrong:?}")) }
 }
 
 /// A mirror that goes on now and then while a script runs.
 pub(super) struct Going<'a> {
     pub(super) source: &'a Disk,
     pub(super) dest: &'a Disk,
+    /// Whether the mirror has a disk of its own, which may be full and fail.
+    pub(super) is_apart: bool,
     pub(super) script: &'a Script,
     pub(super) rng: Rng,
     pub(super) mirror: Option<Mirror>,
@@ -79,10 +89,51 @@ impl Going<'_> {
         self.mark(ack);
     }
 
+    fn open(&mut self) -> Result<(), String> {
+        let opened = open(self.source, self.dest).map_err(|e| format!("opening the mirror: {e}"))?;
+        self.mirror = Some(opened);
+        Ok(())
+    }
+
+    /// Steps while the mirror's disk is full, or one call to it fails. A full disk has changed nothing: the same
+    /// mirror goes on when there is room. After any other error a mirror is opened anew.
+    fn go_on_bad_disk(&mut self) -> Result<(), String> {
+        let is_full = self.rng.one_in(2);
+        if is_full {
+            let bytes = self.dest.bytes(MIRROR).len() as u64;
+            self.dest.set_bytes_max(bytes + (self.rng.below(40) << 12));
+        } else {
+            let call = *self.rng.pick(&[Call::Write, Call::Write, Call::Sync, Call::SetLen, Call::Name]);
+            let effect = *self.rng.pick(&[Effect::Error(EIO), Effect::Error(ENOSPC), Effect::Short]);
+            self.dest.set_fault(Some(Fault { call, nth: 1 + self.rng.below(8), forever: false, effect }));
+        }
+        let done = self.steps_on_bad_disk();
+        self.dest.set_bytes_max(u64::MAX);
+        self.dest.set_fault(None);
+        match done {
+            Err(Error::NoSpace { .. }) if is_full => {}
+            Err(e) if is_full => return Err(format!("a full disk: {e}")),
+            Err(_) => self.mirror = None,
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
+    fn steps_on_bad_disk(&mut self) -> Result<(), Error> {
+        if self.mirror.is_none() {
+            self.mirror = Some(open(self.source, self.dest)?);
+        }
+        let steps = 1 + self.rng.below(5);
+        let Some(mirror) = &mut self.mirror else { return Ok(()) };
+        (0..steps).try_for_each(|_| mirror.step().map(drop))
+    }
+
     fn try_to_go(&mut self, ack: &Ack) -> Result<(), String> {
         if self.mirror.is_none() && self.rng.one_in(4) {
-            let opened = open(self.source, self.dest).map_err(|e| format!("opening the mirror: {e}"))?;
-            self.mirror = Some(opened);
+            self.open()?;
+        }
+        if self.is_apart && self.rng.one_in(6) {
+            self.go_on_bad_disk()?;
         }
         let Some(mirror) = &mut self.mirror else { return Ok(()) };
         for _ in 0..self.rng.below(5) {

@@ -1,0 +1,93 @@
+//! Steps of a mirror after which a power cut once left values that were not there.
+
+use super::going::{MIRROR, catch_up, is_whole, open};
+use crate::disk::{Disk, Keep};
+use crate::judge::{PATH, Setting};
+use crate::rng::Rng;
+use azekura::storage::Storage;
+use azekura::{Db, Durability, Mirror, MirrorStatus, Options, Table, TableKind};
+use std::path::Path;
+
+const LARGE: usize = 20_000;
+
+struct Pair {
+    source: Disk,
+    dest: Disk,
+    db: Db,
+    table: Table,
+    mirror: Mirror,
+}
+
+/// A database with a mirror that is level, and a log that goes on.
+fn pair() -> Pair {
+    let (source, dest) = (Disk::seeded(1), Disk::seeded(2));
+    let options: Options = Setting::QUIET.options().durability(Durability::Sync);
+    let db = Db::open_on(&source, PATH, options).unwrap();
+    let table = db.table("table", TableKind::Ordered).unwrap();
+    table.put(b"first", b"record").unwrap();
+    db.flush().unwrap();
+    table.put(b"second", b"record").unwrap();
+    table.put(b"third", b"record").unwrap();
+    let mut mirror = open(&source, &dest).unwrap();
+    catch_up(&mut mirror).unwrap();
+    dest.record(1, 1);
+    Pair { source, dest, db, table, mirror }
+}
+
+/// Cuts the power at each call to the mirror's disk. Whatever is left is whole.
+fn cut_everywhere(dest: &Disk) {
+    let mut rng = Rng(7);
+    for moment in dest.moments() {
+        for keep in [Keep::None, Keep::All, Keep::Prefix, Keep::Blocks(4096), Keep::Wild] {
+            let choice = moment.disk.choice(keep, &mut rng);
+            let image = moment.disk.image(&choice);
+            if image.exists(Path::new(MIRROR)).unwrap() {
+                let options = Setting::QUIET.options().read_only(true);
+                let opened = Db::open_on(&image, MIRROR, options).map_err(|e| e.to_string());
+                let whole = opened.and_then(|db| is_whole(&db));
+                whole.unwrap_or_else(|e| panic!("call {}, {choice:?}: {e}", moment.mark.calls));
+            }
+        }
+    }
+}
+
+/// The log that a checkpoint names has commits which the checkpoint has in runs. The mirror's state before
+/// shows them when their frames have come, with their values, even those to which no run refers.
+#[test]
+fn a_flush_leaves_commits_to_the_state_before() {
+    let Pair { dest, db, table, mut mirror, source: _source } = pair();
+    for round in 0..3u8 {
+        table.put(b"short lived", vec![round; LARGE]).unwrap();
+        table.put(b"long lived", vec![round; LARGE]).unwrap();
+        table.put(b"short lived", b"small").unwrap();
+        db.flush().unwrap();
+        catch_up(&mut mirror).unwrap();
+        table.put(b"fourth", [round]).unwrap();
+        table.put(b"fifth", [round]).unwrap();
+        catch_up(&mut mirror).unwrap();
+    }
+    cut_everywhere(&dest);
+}
+
+/// A checkpoint comes when the values of frames were copied, and not synced.
+#[test]
+fn a_step_is_overtaken_before_its_sync() {
+    let Pair { dest, db, table, mut mirror, source: _source } = pair();
+    for round in 0..3u8 {
+        table.put(b"large", vec![round; LARGE]).unwrap();
+        table.put(b"small", b"record").unwrap();
+        table.put(b"small", b"again").unwrap();
+        let mut looks = 0;
+        // The first look is between the copy of a value and its sync.
+        let goes_on = |_: &MirrorStatus| {
+            looks += 1;
+            if looks == 1 {
+                db.flush().unwrap();
+            }
+            looks < 20
+        };
+        mirror.run(goes_on).unwrap();
+        catch_up(&mut mirror).unwrap();
+    }
+    cut_everywhere(&dest);
+}
