@@ -6,12 +6,13 @@ use super::load::load;
 use super::source::Source;
 use super::status::Gauge;
 use crate::backup::{CopyOptions, Pace, failed};
+use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
-use crate::base::limits::ALIGN_BYTES;
+use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
 use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
 use crate::engine::{Length, Newest, read_newest};
-use crate::format::superblock::{Role, Superblock};
+use crate::format::superblock::{self, Parsed, Role, Superblock};
 use crate::storage::{File, OpenMode, OsStorage, Storage, pins_of_others};
 use std::collections::BTreeMap;
 use std::io;
@@ -94,6 +95,8 @@ impl Mirror {
             file => file.map_err(&at)?,
         };
         lock(&self.path, file.as_ref())?;
+        // It may have got its name from one that was cut off before that was durable.
+        self.storage.sync_dir_of(&self.path).map_err(&at)?;
         let length = Length { path: &self.path, file_bytes: file.len().map_err(&at)?, read_only: false };
         let Newest { block, stale_copy } = read_newest(file.as_ref(), &length)?;
         if block.role != Role::Mirror {
@@ -143,11 +146,16 @@ impl Mirror {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.storage.open(&beside, OpenMode::CreateNew).map_err(&at)?
             }
-            // One that was cut off has left it.
             file => file.map_err(&at)?,
         };
         lock(&beside, file.as_ref())?;
-        file.set_len(0).map_err(&at)?;
+        if !is_left_behind(&beside, file.as_ref())? {
+            let detail = "a mirror was to be built there, but it is no unfinished mirror".into();
+            return Err(Error::Open { path: beside.display().to_string(), detail });
+        }
+        // First of all it gets room for the superblocks, so that it is known again if this one is cut off.
+        let emptied = file.set_len(0).and_then(|()| file.set_len(SUPERBLOCKS_BYTES));
+        emptied.and_then(|()| file.sync_data()).map_err(&at)?;
         self.dest = Some(Dest::new(&self.path, file)?);
         self.unnamed = Some(beside);
         Ok(())
@@ -167,15 +175,17 @@ impl Mirror {
         let Some(beside) = self.unnamed.clone() else { return Ok(()) };
         self.dest()?.sync()?;
         let file = self.dest()?.file.clone();
-        let at = failed(&self.path, NAMING);
+        let path = self.path.clone();
+        let at = failed(&path, NAMING);
         file.sync_all().map_err(&at)?;
-        self.storage.rename(&beside, &self.path, self.old.is_some()).map_err(&at)?;
+        self.storage.rename(&beside, &path, self.old.is_some()).map_err(&at)?;
         self.unnamed = None;
-        self.storage.sync_dir_of(&self.path).map_err(&at)?;
+        let named = self.storage.sync_dir_of(&path).map_err(&at);
+        self.dest()?.keep_any_failure(named)?;
         self.gauge.status.built += 1;
         if let Some(old) = self.old.take() {
             // Who reads it goes on, and learns that it will not change any more.
-            let _unheard = mark_replaced(&self.path, old.file.as_ref());
+            let _unheard = mark_replaced(&path, old.file.as_ref());
         }
         Ok(())
     }
@@ -188,6 +198,27 @@ fn mark_replaced(path: &Path, file: &dyn File) -> Result<()> {
     let block = read_newest(file, &length)?.block;
     let block = Superblock { role: Role::Replaced, number: block.number + 1, ..block }.encode();
     file.write_at(&block, 0).and_then(|()| file.write_at(&block, ALIGN_BYTES)).map_err(at)
+}
+
+/// Whether a file is what building a mirror leaves when it is cut off: a mirror already, or nothing stands where
+/// the second superblock will be, which is written last.
+pub(super) fn is_left_behind(path: &Path, file: &dyn File) -> Result<bool> {
+    let at = failed(path, OPENING);
+    let len = file.len().map_err(&at)?;
+    if len < SUPERBLOCKS_BYTES {
+        return Ok(len == 0);
+    }
+    let mut bytes = vec![0; usize_of64(SUPERBLOCKS_BYTES)];
+    file.read_at(&mut bytes, 0).map_err(at)?;
+    let (a, b) = bytes.split_at(superblock::BYTES);
+    let role = |bytes: &[u8]| match Superblock::parse(bytes) {
+        Ok(Parsed::Valid(block)) => Some(block.role),
+        _ => None,
+    };
+    match role(a).or(role(b)) {
+        Some(role) => Ok(role == Role::Mirror),
+        None => Ok(b.iter().all(|byte| *byte == 0)),
+    }
 }
 
 /// Takes the lock of who writes.

@@ -165,6 +165,109 @@ fn only_its_mirror_writes_to_a_mirror() {
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 }
 
+fn bytes_of(disk: &MemStorage, path: &str) -> Vec<u8> {
+    let file = disk.open(Path::new(path), OpenMode::ReadOnly).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Whatever stands where the mirror is to come, or where it is to be built, stays as it is.
+#[test]
+fn what_is_no_mirror_is_not_overwritten() {
+    let disk = MemStorage::default();
+    let db = open(&disk);
+    fill(&db, 0, 1000, 1);
+    db.flush().unwrap();
+    let beside = format!("{COPY}.mirror-new");
+    let of = |bytes: &[u8], path: &str| {
+        let file = disk.open(Path::new(path), OpenMode::CreateNew).unwrap();
+        file.write_at(bytes, 0).unwrap();
+    };
+    let shared = || Arc::new(disk.clone());
+    let again = || Mirror::open_on(shared(), DB, shared(), COPY, CopyOptions::default());
+    // A copy of a database has the file's id, and nothing in common with its mirror otherwise.
+    db.copy_to_on(&disk, "copy.azk", |_| {}).unwrap();
+    let long: Vec<u8> = b"a diary, ".repeat(2000);
+    let own = [bytes_of(&disk, "copy.azk"), bytes_of(&disk, DB), long, b"a note".to_vec(), Vec::new()];
+    for bytes in own {
+        of(&bytes, COPY);
+        let refused = again().map(drop);
+        assert!(refused.is_err(), "{} bytes", bytes.len());
+        assert!(bytes_of(&disk, COPY) == bytes, "{refused:?}");
+        disk.remove(Path::new(COPY)).unwrap();
+        if bytes.is_empty() {
+            continue;
+        }
+        of(&bytes, &beside);
+        let refused = again().unwrap().step();
+        assert!(matches!(&refused, Err(Error::Open { path, .. }) if *path == beside), "{refused:?}");
+        assert!(bytes_of(&disk, &beside) == bytes);
+        disk.remove(Path::new(&beside)).unwrap();
+    }
+    // A file that comes to have the name while the mirror is built.
+    let mut mirror = again().unwrap();
+    of(b"a note", COPY);
+    let refused = mirror.step();
+    assert!(refused.is_err() && bytes_of(&disk, COPY) == b"a note", "{refused:?}");
+    drop(mirror);
+    disk.remove(Path::new(COPY)).unwrap();
+    level(&mut again().unwrap());
+    assert_eq!(followed(&disk), contents(&db));
+}
+
+/// A mirror that was being built when all was cut off is built anew.
+#[test]
+fn an_unfinished_mirror_is_taken_for_one() {
+    let disk = MemStorage::default();
+    let db = open(&disk);
+    fill(&db, 0, 1000, 1);
+    db.flush().unwrap();
+    let beside = format!("{COPY}.mirror-new");
+    let unfinished = disk.open(Path::new(&beside), OpenMode::CreateNew).unwrap();
+    for len in [0, 8192, 100_000] {
+        unfinished.set_len(len).unwrap();
+        if len > 8192 {
+            // Its superblock was torn.
+            unfinished.write_at(&[7; 700], 0).unwrap();
+            unfinished.write_at(&[9; 700], 50_000).unwrap();
+        }
+        assert!(build::is_left_behind(Path::new(&beside), unfinished.as_ref()).unwrap(), "{len}");
+    }
+    drop(unfinished);
+    level(&mut mirror(&disk));
+    assert_eq!(followed(&disk), contents(&db));
+    assert!(!disk.exists(Path::new(&beside)).unwrap());
+}
+
+#[test]
+fn a_mirror_of_another_life_is_refused() {
+    let disk = MemStorage::default();
+    let db = open(&disk);
+    fill(&db, 0, 1000, 1);
+    db.flush().unwrap();
+    level(&mut mirror(&disk));
+    let mirrored = bytes_of(&disk, COPY);
+    // A copy is another life of the database.
+    db.copy_to_on(&disk, "copy.azk", |_| {}).unwrap();
+    let shared = || Arc::new(disk.clone());
+    let of = |source: &str| Mirror::open_on(shared(), source, shared(), COPY, CopyOptions::default());
+    let refused = of("copy.azk").unwrap().step();
+    assert!(
+        matches!(&refused, Err(Error::Invalid { detail }) if detail.contains("another life")),
+        "{refused:?}"
+    );
+    let other = Db::open_on(&disk, "other.azk", options()).unwrap();
+    fill(&other, 0, 1000, 1);
+    other.flush().unwrap();
+    let refused = of("other.azk").unwrap().step();
+    assert!(
+        matches!(&refused, Err(Error::Invalid { detail }) if detail.contains("another database")),
+        "{refused:?}"
+    );
+    assert!(bytes_of(&disk, COPY) == mirrored, "and stays as it was");
+}
+
 #[test]
 fn mirroring_goes_on_where_it_ended() {
     let disk = MemStorage::default();
@@ -197,6 +300,34 @@ fn mirroring_goes_on_where_it_ended() {
     assert_eq!(followed(&disk), contents(&db));
     assert_eq!(fourth.status().built, 1, "it was built anew");
     assert!(!disk.exists(Path::new("mirror.azk.mirror-new")).unwrap());
+}
+
+/// The log of the mirror's state goes on in the source with values that came and went while nobody mirrored.
+#[test]
+fn values_that_have_gone_meanwhile_are_not_missed() {
+    let disk = MemStorage::default();
+    let db = open(&disk);
+    fill(&db, 0, 1000, 1);
+    db.flush().unwrap();
+    put(&db, b"a", b"1");
+    put(&db, b"b", b"2");
+    level(&mut mirror(&disk));
+    put(&db, b"large", &vec![7; 3 << 20]);
+    put(&db, b"large", b"small");
+    db.compact().unwrap();
+    db.shrink(|_| {}).unwrap();
+    let mut again = mirror(&disk);
+    level(&mut again);
+    assert_eq!(followed(&disk), contents(&db));
+    // The same, and something else stands there.
+    drop(again);
+    put(&db, b"large", &vec![8; 3 << 20]);
+    put(&db, b"large", b"small");
+    db.compact().unwrap();
+    fill(&db, 5000, 50_000, 9);
+    db.flush().unwrap();
+    level(&mut mirror(&disk));
+    assert_eq!(followed(&disk), contents(&db));
 }
 
 /// A reader of the mirror keeps what it reads, there and in the source.
