@@ -69,7 +69,7 @@ pub(crate) use found::{Admission, Newest, read_manifest, read_newest};
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, conflict_error, key_mark};
 pub(crate) use indexes::{IndexSlot, Indexes};
-pub(crate) use length::Length;
+pub(crate) use length::{Length, named_bytes};
 pub(crate) use memory::default_memtable_bytes;
 pub(crate) use open::open;
 pub use reclaim::Progress;

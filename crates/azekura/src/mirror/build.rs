@@ -3,27 +3,23 @@
 use super::dest::Dest;
 use super::going::{Mirror, Old};
 use super::load::load;
+use super::names::{
+    NAMING, OPENING, beside, forget_names, is_left_behind, lock, mark_replaced, open_locked, resolved,
+    take_name,
+};
 use super::source::Source;
 use super::status::Gauge;
 use crate::backup::{CopyOptions, Pace, failed};
-use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
-use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
 use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
 use crate::engine::{Length, Newest, read_newest};
-use crate::format::superblock::{self, Parsed, Role, Superblock};
-use crate::storage::{File, OpenMode, OsStorage, Storage, pins_of_others};
+use crate::format::superblock::Role;
+use crate::storage::{OpenMode, OsStorage, Storage, pins_of_others};
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-const OPENING: &str = "opening the mirror";
-const NAMING: &str = "giving the mirror its name";
-/// What a mirror that is being built has behind its name.
-const BESIDE: &str = ".mirror-new";
 
 /// How often is looked whether others still read what is not known, and the pause between two looks.
 const LOOKS: u32 = 20;
@@ -38,7 +34,7 @@ impl Mirror {
     /// or the options are; `Locked` if another process keeps it, or reads it without following;
     /// `NotADatabase`.
     pub fn open(source: impl AsRef<Path>, path: impl AsRef<Path>, options: CopyOptions) -> Result<Mirror> {
-        let (source, path) = (source.as_ref(), path.as_ref());
+        let (source, path) = (source.as_ref(), &*resolved(path.as_ref())?);
         let same =
             |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
         if same(source, path) {
@@ -62,7 +58,7 @@ impl Mirror {
     ) -> Result<Mirror> {
         let (source, path) = (source.as_ref(), path.as_ref());
         let file = source_storage.open(source, OpenMode::ReadOnly).map_err(failed(source, "opening it"))?;
-        let source = Source { path: source.to_path_buf(), file, storage: source_storage };
+        let source = Source { path: source.to_path_buf(), file, storage: source_storage, settled: None };
         let mut mirror = Mirror {
             source,
             storage,
@@ -90,13 +86,9 @@ impl Mirror {
     fn open_dest(&mut self) -> Result<()> {
         let path = self.path.clone();
         let at = failed(&path, OPENING);
-        let file = match self.storage.open(&self.path, OpenMode::ReadWrite) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            file => file.map_err(&at)?,
-        };
-        lock(&self.path, file.as_ref())?;
+        let Some(file) = open_locked(self.storage.as_ref(), &path)? else { return Ok(()) };
         // It may have got its name from one that was cut off before that was durable.
-        self.storage.sync_dir_of(&self.path).map_err(&at)?;
+        self.storage.sync_dir_of(&path).map_err(&at)?;
         let length = Length { path: &self.path, file_bytes: file.len().map_err(&at)?, read_only: false };
         let Newest { block, stale_copy } = read_newest(file.as_ref(), &length)?;
         if block.role != Role::Mirror {
@@ -135,27 +127,23 @@ impl Mirror {
         Ok(true)
     }
 
-    /// Begins a file that will have the mirror's name.
+    /// Begins a file that will have the mirror's name, or goes on with one that was left unfinished.
     pub(super) fn begin_beside(&mut self) -> Result<()> {
-        let mut name = self.path.file_name().unwrap_or_default().to_os_string();
-        name.push(BESIDE);
-        let beside: PathBuf = self.path.with_file_name(name);
-        let named = beside.clone();
-        let at = failed(&named, OPENING);
-        let file = match self.storage.open(&beside, OpenMode::ReadWrite) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                self.storage.open(&beside, OpenMode::CreateNew).map_err(&at)?
+        let beside = beside(&self.path);
+        let file = match open_locked(self.storage.as_ref(), &beside)? {
+            Some(file) => file,
+            None => {
+                let made = self.storage.open(&beside, OpenMode::CreateNew);
+                let file = made.map_err(failed(&beside, OPENING))?;
+                lock(&beside, file.as_ref())?;
+                file
             }
-            file => file.map_err(&at)?,
         };
-        lock(&beside, file.as_ref())?;
         if !is_left_behind(&beside, file.as_ref())? {
             let detail = "a mirror was to be built there, but it is no unfinished mirror".into();
             return Err(Error::Open { path: beside.display().to_string(), detail });
         }
-        // First of all it gets room for the superblocks, so that it is known again if this one is cut off.
-        let emptied = file.set_len(0).and_then(|()| file.set_len(SUPERBLOCKS_BYTES));
-        emptied.and_then(|()| file.sync_data()).map_err(&at)?;
+        forget_names(&beside, file.as_ref())?;
         self.dest = Some(Dest::new(&self.path, file)?);
         self.unnamed = Some(beside);
         Ok(())
@@ -175,12 +163,15 @@ impl Mirror {
         let Some(beside) = self.unnamed.clone() else { return Ok(()) };
         self.dest()?.sync()?;
         let file = self.dest()?.file.clone();
-        let path = self.path.clone();
+        let (path, storage) = (self.path.clone(), self.storage.clone());
         let at = failed(&path, NAMING);
         file.sync_all().map_err(&at)?;
-        self.storage.rename(&beside, &path, self.old.is_some()).map_err(&at)?;
+        match &self.old {
+            Some(old) => take_name(storage.as_ref(), &beside, &path, old.file.as_ref())?,
+            None => storage.rename(&beside, &path, false).map_err(&at)?,
+        }
         self.unnamed = None;
-        let named = self.storage.sync_dir_of(&path).map_err(&at);
+        let named = storage.sync_dir_of(&path).map_err(&at);
         self.dest()?.keep_any_failure(named)?;
         self.gauge.status.built += 1;
         if let Some(old) = self.old.take() {
@@ -188,43 +179,5 @@ impl Mirror {
             let _unheard = mark_replaced(&path, old.file.as_ref());
         }
         Ok(())
-    }
-}
-
-/// Says in a file that has lost its name that nothing will come to it any more.
-fn mark_replaced(path: &Path, file: &dyn File) -> Result<()> {
-    let at = failed(path, NAMING);
-    let length = Length { path, file_bytes: file.len().map_err(&at)?, read_only: true };
-    let block = read_newest(file, &length)?.block;
-    let block = Superblock { role: Role::Replaced, number: block.number + 1, ..block }.encode();
-    file.write_at(&block, 0).and_then(|()| file.write_at(&block, ALIGN_BYTES)).map_err(at)
-}
-
-/// Whether a file is what building a mirror leaves when it is cut off: a mirror already, or nothing stands where
-/// the second superblock will be, which is written last.
-pub(super) fn is_left_behind(path: &Path, file: &dyn File) -> Result<bool> {
-    let at = failed(path, OPENING);
-    let len = file.len().map_err(&at)?;
-    if len < SUPERBLOCKS_BYTES {
-        return Ok(len == 0);
-    }
-    let mut bytes = vec![0; usize_of64(SUPERBLOCKS_BYTES)];
-    file.read_at(&mut bytes, 0).map_err(at)?;
-    let (a, b) = bytes.split_at(superblock::BYTES);
-    let role = |bytes: &[u8]| match Superblock::parse(bytes) {
-        Ok(Parsed::Valid(block)) => Some(block.role),
-        _ => None,
-    };
-    match role(a).or(role(b)) {
-        Some(role) => Ok(role == Role::Mirror),
-        None => Ok(b.iter().all(|byte| *byte == 0)),
-    }
-}
-
-/// Takes the lock of who writes.
-pub(super) fn lock(path: &Path, file: &dyn File) -> Result<()> {
-    match file.try_lock(true).map_err(failed(path, "locking the mirror"))? {
-        true => Ok(()),
-        false => Err(Error::Locked { path: path.display().to_string(), exclusive: true }),
     }
 }

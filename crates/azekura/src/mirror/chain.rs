@@ -4,7 +4,6 @@ use super::named::Segments;
 use super::spans::Piece;
 use crate::base::error::Result;
 use crate::engine::Admission;
-use crate::format::block::Tag;
 use crate::format::frame::{HEADER_BYTES, RecordPart};
 use crate::format::manifest::{LogChain, Manifest};
 use crate::log::recovery::{ChainReader, Placed};
@@ -70,6 +69,12 @@ impl Chain {
     /// Frames below this number were durable when the manifest was written.
     fn goal(&self) -> u64 {
         if self.log.end_frame == u64::MAX { self.log.durable_below } else { self.log.end_frame }
+    }
+
+    /// The same, or a higher number by which a chain that goes on is known. (One that has ended may have had more
+    /// frames once. They do not count.)
+    fn goal_with(&self, number: impl Fn(u64) -> u64) -> u64 {
+        if self.log.end_frame == u64::MAX { self.goal().max(number(self.log.chain)) } else { self.goal() }
     }
 
     fn has_ended(&self) -> bool {
@@ -163,10 +168,11 @@ impl LogReader {
         self.chains.iter().find(|c| c.log.chain == id)
     }
 
-    /// The next frames of those that the manifest knows to be durable.
-    pub(super) fn take_named(&mut self) -> Vec<Arrival> {
+    /// The next frames of those that the manifest knows to be durable, and of those below a chain's number.
+    pub(super) fn take_below(&mut self, number: impl Fn(u64) -> u64) -> Vec<Arrival> {
         self.take(|log, arrival| {
-            log.chain(arrival.chain).is_some_and(|c| arrival.placed.frame.number < c.goal())
+            let goal = log.chain(arrival.chain).map_or(0, |c| c.goal_with(&number));
+            arrival.placed.frame.number < goal
         })
     }
 
@@ -190,9 +196,9 @@ impl LogReader {
         taken
     }
 
-    /// Whether all frames were read that the manifest knows to be durable.
-    pub(super) fn has_named(&self) -> bool {
-        self.chains.iter().all(|c| c.reader.number() >= c.goal())
+    /// Whether all frames were read that the manifest knows to be durable, and those below each chain's number.
+    pub(super) fn has_below(&self, number: impl Fn(u64) -> u64) -> bool {
+        self.chains.iter().all(|c| c.reader.number() >= c.goal_with(&number))
     }
 
     /// Checks the place where reading has come to.
@@ -260,7 +266,7 @@ fn large_values(segments: &mut Segments, part: &RecordPart) -> Result<Vec<ValueP
     if part.segments.is_empty() {
         return Ok(Vec::new());
     }
-    part.segments.iter().for_each(|&(id, extent)| segments.note(id, extent));
-    let large = (0..part.block.len()).filter(|&i| part.block.tag(i) == Tag::Large);
-    large.map(|i| ValuePointer::decode(part.block.value(i))).collect()
+    part.segments.iter().try_for_each(|&(id, extent)| segments.note(id, extent))?;
+    let references = (0..part.block.len()).filter_map(|i| part.block.reference(i));
+    references.map(ValuePointer::decode).collect()
 }

@@ -82,6 +82,8 @@ impl Mirror {
             let detail = format!("the source has commits up to {commit}, and its mirror up to {before}");
             return Err(Error::Invalid { detail }.into());
         }
+        let mut open = manifest.logs.iter().filter(|log| log.end_frame == u64::MAX);
+        open.try_for_each(|log| dest.clear_tail(log))?;
         let own = Superblock { role: Role::Mirror, ..block.clone() };
         dest.publish(own, manifest.clone(), commit)?;
         dest.places.keep(&manifest, reach);
@@ -98,7 +100,7 @@ impl Mirror {
     /// may have become something else.
     fn prepare(&mut self, block: &Superblock, manifest: &Manifest, was_doubtful: bool) -> Result<()> {
         let (number, revoked) = (self.number(), block.pins.revoked());
-        let is_sure = !was_doubtful && self.pins.contains_key(&number) && !revoked.contains(&number);
+        let is_sure = !was_doubtful && self.has_kept(block);
         let dest = self.dest()?;
         if dest.states.keys().any(|state| *state != number && revoked.contains(state)) {
             dest.revoke(&revoked)?;
@@ -110,8 +112,24 @@ impl Mirror {
         Ok(())
     }
 
-    /// Ships the frames that a manifest knows to be durable. Gives the newest commit, and how far the
-    /// segments reach.
+    /// Whether a pin has kept what the newest state needs, up to this checkpoint. The state's own superblock says
+    /// whether its pins may be revoked: those of a writer without limits say nothing of pins any more.
+    fn has_kept(&self, block: &Superblock) -> bool {
+        let own = self.dest.as_ref().and_then(|dest| dest.block.as_ref());
+        own.is_some_and(|own| {
+            let is_honoured = own.pins.revocable_from == 0 || block.pins.honoured_from <= own.number;
+            self.pins.contains_key(&own.number) && is_honoured
+        })
+    }
+
+    /// Whether a pin keeps what the newest state needs, whatever the source does.
+    fn is_kept(&self) -> bool {
+        let own = self.dest.as_ref().and_then(|dest| dest.block.as_ref());
+        own.is_some_and(|own| own.pins.revocable_from == 0 && self.pins.contains_key(&own.number))
+    }
+
+    /// Ships the frames that a manifest knows to be durable, and what belongs to those that have come already.
+    /// Gives the newest commit, and how far the segments reach.
     fn ship_named(
         &mut self,
         block: &Superblock,
@@ -122,7 +140,7 @@ impl Mirror {
         let is_good = |source: &Source| source.honours(block);
         let mut log = LogReader::new(block.file_id, manifest);
         // Values that are needed no more are kept by its pin, unless that may be revoked.
-        let is_kept = block.pins.revocable_from == 0 && self.pins.contains_key(&self.number());
+        let is_kept = self.is_kept();
         let dest = self.dest()?;
         if dest.block.is_some() {
             log = log.after(&dest.manifest);
@@ -132,9 +150,10 @@ impl Mirror {
             let file_len = self.source.len()?;
             let read = log.read(self.source.file.as_ref(), file_len);
             let any = self.unless_overtaken(block.number, read)?;
-            let batch = log.take_named();
+            let places = &self.dest()?.places;
+            let batch = log.take_below(|chain| places.durable_below(chain));
             if batch.is_empty() {
-                if log.has_named() {
+                if log.has_below(|chain| places.durable_below(chain)) {
                     return Ok((log, commit, reach));
                 }
                 if !any {
@@ -142,7 +161,7 @@ impl Mirror {
                     self.unless_overtaken(block.number, checked)?;
                 }
             }
-            self.ship_values(&batch, &is_good, told)?;
+            self.ship_values(&batch, &is_good, is_kept, told)?;
             if !is_good(&self.source)? {
                 return Err(Stop::Overtaken);
             }
@@ -160,7 +179,7 @@ impl Mirror {
     /// Closes the chains of the newest state where they end in the mirror, by a superblock with a number
     /// that lies between the newest and the one to come.
     fn seal(&mut self, number: u64) -> Going<()> {
-        let own = self.number();
+        let (own, end) = (self.number(), self.source.len()?);
         let pin = self.pins.get(&own).cloned();
         let dest = self.dest()?;
         let Some(block) = dest.block.clone().filter(|_| number > own) else { return Err(Stop::Taken) };
@@ -171,7 +190,7 @@ impl Mirror {
         }
         let spans = dest.states.get(&own).cloned().unwrap_or_default();
         let next = dest.next.replace(spans);
-        let at = dest.place_manifest(&manifest)?;
+        let at = dest.place_manifest(&manifest, end)?;
         let commit = dest.commit;
         dest.publish(Superblock { number, manifest: at, ..block }, manifest, commit)?;
         dest.next = next;

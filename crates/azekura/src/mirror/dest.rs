@@ -14,7 +14,7 @@ use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::format::frame::{Frame, NO_RECORD};
-use crate::format::manifest::Manifest;
+use crate::format::manifest::{LogChain, Manifest};
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Superblock};
 use crate::storage::{File, pins_of_others};
 use std::collections::BTreeMap;
@@ -62,6 +62,8 @@ pub(super) struct Dest {
     /// What the next state needs, while it is being written.
     pub(super) next: Option<Spans>,
     pub(super) copied: Copied,
+    /// So many bytes an unfinished file had. What of them is right is not written again.
+    left: u64,
     pub(super) places: Places,
     /// Whether something was written since the last sync.
     unsynced: bool,
@@ -83,6 +85,7 @@ impl Dest {
             states: BTreeMap::new(),
             next: None,
             copied: Copied::default(),
+            left: if len > SUPERBLOCKS_BYTES { len } else { 0 },
             places: Places::default(),
             unsynced: false,
             failed: None,
@@ -183,6 +186,11 @@ impl Dest {
     /// Writes bytes where no state needs what stands there, unless these are the bytes.
     pub(super) fn put_bytes(&mut self, bytes: &[u8], offset: u64) -> Going<()> {
         let len = bytes.len() as u64;
+        if offset < SUPERBLOCKS_BYTES {
+            return Err(
+                Error::corrupt("mirror's source", offset, "something stands where superblocks do").into()
+            );
+        }
         if self.states.values().any(|spans| spans.meets(offset, len)) {
             return if self.has_bytes(bytes, offset) { Ok(()) } else { Err(Stop::Taken) };
         }
@@ -197,6 +205,32 @@ impl Dest {
     fn has_bytes(&self, bytes: &[u8], offset: u64) -> bool {
         let mut there = vec![0; bytes.len()];
         self.file.read_at(&mut there, offset).is_ok_and(|()| there == bytes)
+    }
+
+    /// Whether a file that was left unfinished has a piece, or a part of one, in its place. Then it is noted as
+    /// copied, and made durable with all else.
+    pub(super) fn finds(&mut self, piece: &Piece, bytes: &[u8]) -> bool {
+        let is_there = self.block.is_none()
+            && piece.offset + piece.bytes <= self.left
+            && self.has_bytes(bytes, piece.offset);
+        if is_there {
+            self.unsynced = true;
+            self.copied.note(*piece);
+        }
+        is_there
+    }
+
+    /// In a file that was left unfinished, what stands where the next frame of a chain will is no frame.
+    pub(super) fn clear_tail(&mut self, log: &LogChain) -> Going<()> {
+        if self.left == 0 || self.block.is_some() {
+            return Ok(());
+        }
+        let tail = self.places.at(log.chain).and_then(|at| at.tail).unwrap_or(log.first.offset);
+        let is_needed = self.next.as_ref().is_some_and(|next| next.meets(tail, ALIGN_BYTES));
+        if is_needed || tail.saturating_add(ALIGN_BYTES) > self.left {
+            return Ok(());
+        }
+        self.put_bytes(&vec![0; usize_of64(ALIGN_BYTES)], tail)
     }
 
     /// Writes a piece, or a part of one.
@@ -333,13 +367,13 @@ impl Dest {
         Ok(())
     }
 
-    /// Puts a manifest of the mirror's own behind all that stands in the file.
-    pub(super) fn place_manifest(&mut self, manifest: &Manifest) -> Going<ManifestAt> {
+    /// Puts a manifest of the mirror's own behind all that stands in the file, and behind `end`.
+    pub(super) fn place_manifest(&mut self, manifest: &Manifest, end: u64) -> Going<ManifestAt> {
         let mut bytes = manifest.encode();
         if bytes.len() <= INLINE_BYTES_MAX {
             return Ok(ManifestAt::Inline(bytes));
         }
-        let (offset, len, sum) = (align_up(self.len), u32_of(bytes.len()), crc(0, &bytes));
+        let (offset, len, sum) = (align_up(self.len.max(end)), u32_of(bytes.len()), crc(0, &bytes));
         bytes.resize(usize_of64(align_up(u64::from(len))), 0);
         self.put_bytes(&bytes, offset)?;
         self.claim(offset, bytes.len() as u64);

@@ -11,11 +11,12 @@ use crate::base::error::{Error, Result};
 
 impl Mirror {
     /// Copies the large values to which frames lead, and those that the state before shows with the frames
-    /// which are to come.
+    /// which are to come. `is_kept`: whether these are surely still in their places in the source.
     pub(super) fn ship_values(
         &mut self,
         batch: &[Arrival],
         is_good: &dyn Fn(&Source) -> Result<bool>,
+        is_kept: bool,
         told: Told<'_>,
     ) -> Going<()> {
         let mut any = false;
@@ -26,11 +27,17 @@ impl Mirror {
                 any = true;
             }
             for piece in self.blocks_shown(arrival)? {
+                let lacking = self.dest()?.copied.lacks(&piece);
                 match self.copy(&piece, is_good, told) {
                     // Nothing has kept it there, and the file is shorter now.
                     Err(Stop::Failed(Error::Corrupt { .. })) => return Err(Stop::Taken),
                     copied => copied?,
                 };
+                if !is_kept {
+                    // Perhaps they are bytes of something else.
+                    let dest = self.dest()?;
+                    lacking.iter().for_each(|piece| dest.copied.forget(piece.offset, piece.bytes));
+                }
                 any = true;
             }
         }

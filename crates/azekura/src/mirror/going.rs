@@ -7,10 +7,11 @@ use super::spans::Piece;
 use super::status::{Gauge, MirrorStatus};
 use crate::backup::Pace;
 use crate::base::error::{Error, Result};
+use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
 use crate::format::superblock::{Role, Superblock};
-use crate::storage::{File, Lease, Storage};
+use crate::storage::{File, Lease, Storage, is_named};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// So much is copied between two looks at what the caller wants.
 const STEP_BYTES: u64 = 1 << 20;
 
+/// If the second superblock is not there after so long, it is looked whether its writer has gone.
+const SETTLE_AFTER: Duration = Duration::from_millis(200);
 /// A checkpoint takes no longer than this, unless its writer has ended.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -156,10 +159,7 @@ impl Mirror {
     }
 
     fn go(&mut self, told: Told<'_>) -> Going<bool> {
-        let Some(block) = self.source.newest()? else {
-            self.wait_for_checkpoint()?;
-            return Ok(false);
-        };
+        let Some(block) = self.source.newest()? else { return self.wait_for_checkpoint() };
         self.waits_since = None;
         self.check_source(&block)?;
         if self.dest.is_none() {
@@ -177,15 +177,21 @@ impl Mirror {
         Ok(true)
     }
 
-    /// A checkpoint is being written, or was when its writer ended.
-    fn wait_for_checkpoint(&mut self) -> Result<()> {
-        self.gauge.rests();
-        let since = *self.waits_since.get_or_insert_with(Instant::now);
-        if self.number() > 0 || since.elapsed() < WAIT_MAX {
-            return Ok(());
+    /// A checkpoint is being written, or was when its writer ended. True if it counts from now on.
+    fn wait_for_checkpoint(&mut self) -> Going<bool> {
+        self.gauge.waits();
+        let waited = self.waits_since.get_or_insert_with(Instant::now).elapsed();
+        if waited >= SETTLE_AFTER {
+            self.source.settle()?;
+            if self.source.settled.is_some() {
+                return Ok(true);
+            }
+        }
+        if self.number() > 0 || waited < WAIT_MAX {
+            return Ok(false);
         }
         let detail = "its last checkpoint was not completed: open it once for writing".into();
-        Err(Error::Open { path: self.source.path.display().to_string(), detail })
+        Err(Error::Open { path: self.source.path.display().to_string(), detail }.into())
     }
 
     /// Whether the source is what was mirrored until now.
@@ -264,15 +270,24 @@ impl Mirror {
         if !is_good(&self.source)? {
             return Err(Stop::Overtaken);
         }
-        self.dest()?.put(part, &read?)?;
-        self.gauge.copied(part.bytes);
+        let bytes = read?;
+        let dest = self.dest()?;
+        if dest.finds(part, &bytes) {
+            self.gauge.found(part.bytes);
+        } else {
+            dest.put(part, &bytes)?;
+            self.gauge.copied(part.bytes);
+        }
         Ok(())
     }
 }
 
 impl Drop for Mirror {
     fn drop(&mut self) {
-        if let Some(beside) = &self.unnamed {
+        let (Some(beside), Some(dest)) = (&self.unnamed, &self.dest) else { return };
+        // What was built so far is of use to who goes on, unless nobody knows what of it is durable.
+        let is_of_use = dest.len > SUPERBLOCKS_BYTES && dest.check().is_ok();
+        if !is_of_use && is_named(self.storage.as_ref(), beside, dest.file.as_ref()).unwrap_or(false) {
             // What was wrong is reported already.
             let _left_behind = self.storage.remove(beside);
         }

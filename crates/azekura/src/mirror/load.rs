@@ -7,7 +7,7 @@ use super::places::goal_of;
 use crate::backup::failed;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
-use crate::engine::{Length, read_manifest};
+use crate::engine::{Length, named_bytes, read_manifest};
 use crate::format::manifest::Manifest;
 use crate::format::superblock::Superblock;
 use crate::storage::{File, read_error};
@@ -22,6 +22,7 @@ pub(super) fn load(path: &Path, file: Arc<dyn File>, block: Superblock) -> Resul
     let mut dest = Dest::new(path, file)?;
     let length = Length { path, file_bytes: dest.len, read_only: false };
     let (manifest, extent) = read_manifest(dest.file.as_ref(), &block.manifest, &length)?;
+    length.expect(named_bytes(&manifest, extent))?;
     let (file_id, number) = (block.file_id, block.number);
     dest.block = Some(block);
     dest.commit = manifest.flushed_seq;
@@ -47,6 +48,13 @@ fn read_log(dest: &mut Dest, file_id: u64, manifest: &Manifest) -> Result<()> {
             reach = goal_of(&arrival).map_or(reach, |goal| reach.max(goal.end()));
             dest.commit = commit.map_or(dest.commit, |commit| dest.commit.max(commit));
             for piece in values {
+                if piece.offset.saturating_add(piece.bytes) > dest.len {
+                    return Err(Error::corrupt(
+                        "log",
+                        placed.offset,
+                        "it refers to values behind the file's end",
+                    ));
+                }
                 dest.claim(piece.offset, piece.bytes);
                 dest.copied.note(*piece);
             }
@@ -64,7 +72,7 @@ fn read_log(dest: &mut Dest, file_id: u64, manifest: &Manifest) -> Result<()> {
     }
     file.sync_data().map_err(failed(&dest.path, LOADING))?;
     dest.places.reaches(reach);
-    if log.has_named() {
+    if log.has_below(|_| 0) {
         Ok(())
     } else {
         Err(Error::corrupt("log", 0, "frames are missing that were durable"))

@@ -37,7 +37,7 @@ impl Mirror {
             return Ok(any);
         }
         let is_newest = |source: &Source| source.is_newest(number);
-        self.ship_values(&batch, &is_newest, told)?;
+        self.ship_values(&batch, &is_newest, true, told)?;
         // What frames lead to is sure only if the checkpoint was the newest all the time.
         if !is_newest(&self.source)? {
             return Err(Stop::Overtaken);

@@ -30,6 +30,7 @@ mod going;
 mod load;
 mod log;
 mod named;
+mod names;
 mod places;
 mod promote;
 mod source;

@@ -1,7 +1,8 @@
 //! What a checkpoint names, piece by piece.
 
 use super::spans::Piece;
-use crate::base::limits::align_up;
+use crate::base::error::{Error, Result};
+use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
 use crate::format::point::PartId;
 use crate::space::Extent;
@@ -69,13 +70,20 @@ impl Segments {
     }
 
     /// A record of the log says where a segment is.
-    pub(super) fn note(&mut self, id: u32, extent: Extent) {
+    pub(super) fn note(&mut self, id: u32, extent: Extent) -> Result<()> {
+        let is_aligned = extent.offset.is_multiple_of(ALIGN_BYTES) && extent.len.is_multiple_of(ALIGN_BYTES);
+        let end = extent.offset.checked_add(extent.len).filter(|end| *end <= i64::MAX.unsigned_abs());
+        if !is_aligned || extent.offset < SUPERBLOCKS_BYTES || end.is_none() {
+            let detail = format!("value segment {id} at {}+{} is impossible", extent.offset, extent.len);
+            return Err(Error::corrupt("log", 0, detail));
+        }
         self.0.entry(id).or_insert_with(|| vec![extent]);
+        Ok(())
     }
 
     /// The blocks in which some bytes of a segment stand.
     pub(super) fn blocks(&self, id: u32, from: u64, to: u64) -> Vec<Piece> {
-        let first = from / crate::base::limits::ALIGN_BYTES * crate::base::limits::ALIGN_BYTES;
+        let first = from / ALIGN_BYTES * ALIGN_BYTES;
         self.bytes(id, first, align_up(to))
     }
 

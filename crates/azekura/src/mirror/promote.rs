@@ -1,12 +1,14 @@
 //! A mirror becomes a database of its own.
 
-use super::build::lock;
+use super::load::load;
+use super::names::{open_locked, resolved};
 use crate::backup::failed;
 use crate::base::error::{Error, Result};
 use crate::base::limits::ALIGN_BYTES;
 use crate::engine::{Length, Newest, read_newest};
 use crate::format::superblock::{Role, Superblock};
-use crate::storage::{OpenMode, OsStorage, Storage, pins_of_others};
+use crate::storage::{OsStorage, Storage, pins_of_others};
+use std::io;
 use std::path::Path;
 
 /// A pin so far above the newest checkpoint is no follower's.
@@ -39,9 +41,10 @@ const PROMOTING: &str = "promoting the mirror";
 ///
 /// # Errors
 /// `Invalid` if it is no mirror, `Locked` while it is kept or read without following, those of opening it, and
-/// `Io`.
+/// `Io`. `Corrupt` or `Truncated` if it is damaged as far as opening a database would tell: then it stays a
+/// mirror. (`Db::check` looks at all of it.)
 pub fn promote(path: impl AsRef<Path>) -> Result<()> {
-    promote_on(&OsStorage, path)
+    promote_on(&OsStorage, resolved(path.as_ref())?)
 }
 
 /// As [`promote`], on a disk of the caller's making: for simulators and tests.
@@ -51,8 +54,7 @@ pub fn promote(path: impl AsRef<Path>) -> Result<()> {
 pub fn promote_on(storage: &dyn Storage, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let at = failed(path, PROMOTING);
-    let file = storage.open(path, OpenMode::ReadWrite).map_err(&at)?;
-    lock(path, file.as_ref())?;
+    let Some(file) = open_locked(storage, path)? else { return Err(at(io::ErrorKind::NotFound.into())) };
     let length = Length { path, file_bytes: file.len().map_err(&at)?, read_only: false };
     let Newest { block, stale_copy } = read_newest(file.as_ref(), &length)?;
     if block.role != Role::Mirror {
@@ -61,6 +63,8 @@ pub fn promote_on(storage: &dyn Storage, path: impl AsRef<Path>) -> Result<()> {
     if let Some(copy) = stale_copy {
         file.write_durable_at(&block.encode(), copy).map_err(&at)?;
     }
+    // What opening would refuse stays what it is, and all else is durable before it is a database's.
+    load(path, file.clone(), block.clone())?;
     let pins = pins_of_others(file.as_ref()).map_err(&at)?;
     let pinned = pins.iter().map(|pin| *pin.end()).max().unwrap_or(0).min(block.number + PINS_ABOVE_MAX);
     // A number that nobody reads, so that followers see that something has changed.
@@ -68,5 +72,7 @@ pub fn promote_on(storage: &dyn Storage, path: impl AsRef<Path>) -> Result<()> {
     let lineage = storage.random().map_err(&at)?.max(1);
     let bytes = Superblock { role: Role::Database, number, lineage, ..block }.encode();
     file.write_durable_at(&bytes, 0).map_err(&at)?;
-    file.write_durable_at(&bytes, ALIGN_BYTES).map_err(at)
+    file.write_durable_at(&bytes, ALIGN_BYTES).map_err(&at)?;
+    // Its name may have been given to it by a mirror that was cut off before that was durable.
+    storage.sync_dir_of(path).map_err(at)
 }

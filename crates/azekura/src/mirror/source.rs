@@ -9,6 +9,7 @@ use crate::format::manifest::Manifest;
 use crate::format::superblock::{self, NUMBER_AT, Parsed, Superblock};
 use crate::space::Extent;
 use crate::storage::{File, Lease, OpenMode, Storage, read_error};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn File>,
     pub(super) storage: Arc<dyn Storage>,
+    /// A checkpoint of which one superblock is there, and that counts, for its writer has gone.
+    pub(super) settled: Option<Superblock>,
 }
 
 impl Source {
@@ -38,19 +41,53 @@ impl Source {
 
     /// The newest checkpoint, if it is surely durable: the second superblock is written when the first one is.
     pub(super) fn newest(&self) -> Result<Option<Superblock>> {
-        let [a, b] = self.blocks()?;
-        Ok(a.filter(|a| b.as_ref() == Some(a)))
+        let blocks = self.blocks()?;
+        if blocks[0] == blocks[1] {
+            return Ok(blocks.into_iter().next().flatten());
+        }
+        Ok(newer(blocks).filter(|block| self.settled.as_ref() == Some(block)))
+    }
+
+    /// Lets the newer superblock count although the other one is not the same, if nobody writes the file any more
+    /// who could write that. Whoever opens the file takes it, too, and it is made durable first.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        let Some(block) = newer(self.blocks()?) else { return Ok(()) };
+        let at = failed(&self.path, "looking whether somebody writes it");
+        // The lock is never held for long: a writer that comes then would be refused.
+        if !self.has_no_writer().map_err(&at)? {
+            return Ok(());
+        }
+        self.file.sync_data().map_err(&at)?;
+        if !self.file.try_lock(false).map_err(&at)? {
+            return Ok(());
+        }
+        let again = self.blocks();
+        self.file.unlock().map_err(&at)?;
+        self.settled = newer(again?).filter(|again| *again == block);
+        Ok(())
+    }
+
+    fn has_no_writer(&self) -> io::Result<bool> {
+        let is_free = self.file.try_lock(false)?;
+        if is_free {
+            self.file.unlock()?;
+        }
+        Ok(is_free)
     }
 
     /// The newest checkpoint of the file that has the source's name now.
     pub(super) fn newest_by_name(&self) -> Result<Option<Superblock>> {
         let opened = self.storage.open(&self.path, OpenMode::ReadOnly);
         let file = opened.map_err(failed(&self.path, "looking for the source"))?;
-        Source { path: self.path.clone(), file, storage: self.storage.clone() }.newest()
+        let (path, storage) = (self.path.clone(), self.storage.clone());
+        Source { path, file, storage, settled: self.settled.clone() }.newest()
     }
 
     /// Whether there is no newer checkpoint than this one.
     pub(super) fn is_newest(&self, number: u64) -> Result<bool> {
+        if self.settled.as_ref().is_some_and(|settled| settled.number == number) {
+            return Ok(self.newest()?.is_some_and(|newest| newest.number == number));
+        }
         let mut bytes = [0; 8];
         self.file.read_at(&mut bytes, NUMBER_AT).map_err(|e| read_error(e, NUMBER_AT))?;
         Ok(u64::from_le_bytes(bytes) == number)
@@ -89,5 +126,13 @@ impl Source {
         let mut read = vec![0; usize_of64(bytes)];
         self.file.read_at(&mut read, offset).map_err(|e| read_error(e, offset))?;
         Ok(read)
+    }
+}
+
+/// The superblock with the higher number, of those that are whole.
+fn newer([a, b]: [Option<Superblock>; 2]) -> Option<Superblock> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.number > a.number { b } else { a }),
+        (a, b) => a.or(b),
     }
 }

@@ -61,6 +61,19 @@ impl Gauge {
         self.status.level = true;
     }
 
+    /// There is a checkpoint of which is not known yet whether it counts.
+    pub(super) fn waits(&mut self) {
+        let now = Instant::now();
+        let since = *self.lacks_since.get_or_insert(now);
+        self.status.behind = now.saturating_duration_since(since);
+        self.status.level = false;
+    }
+
+    /// So many bytes had not to be copied.
+    pub(super) fn found(&mut self, bytes: u64) {
+        self.status.behind_bytes = self.status.behind_bytes.saturating_sub(bytes);
+    }
+
     /// So many bytes were copied.
     pub(super) fn copied(&mut self, bytes: u64) {
         self.status.copied_bytes += bytes;

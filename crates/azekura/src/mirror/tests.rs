@@ -1,3 +1,6 @@
+mod hooked;
+mod review;
+
 use super::*;
 use crate::base::error::Error;
 use crate::engine::Db;
@@ -232,7 +235,7 @@ fn an_unfinished_mirror_is_taken_for_one() {
             unfinished.write_at(&[7; 700], 0).unwrap();
             unfinished.write_at(&[9; 700], 50_000).unwrap();
         }
-        assert!(build::is_left_behind(Path::new(&beside), unfinished.as_ref()).unwrap(), "{len}");
+        assert!(names::is_left_behind(Path::new(&beside), unfinished.as_ref()).unwrap(), "{len}");
     }
     drop(unfinished);
     level(&mut mirror(&disk));

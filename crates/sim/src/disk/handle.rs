@@ -56,6 +56,17 @@ impl Storage for Disk {
         if dead { Err(cut()) } else { Ok(()) }
     }
 
+    fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
+        let mut d = self.lock();
+        let dead = d.enter(Call::Name)?;
+        let find = |path: &Path| d.names.get(path).copied().ok_or(io::ErrorKind::NotFound);
+        let (of_a, of_b) = (find(a)?, find(b)?);
+        d.names.insert(a.into(), of_b);
+        d.names.insert(b.into(), of_a);
+        d.names_changed();
+        if dead { Err(cut()) } else { Ok(()) }
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut d = self.lock();
         let dead = d.enter(Call::Name)?;
@@ -265,6 +276,10 @@ impl File for Handle {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.disk.lock().nodes[self.node].now.len)
+    }
+
+    fn identity(&self) -> io::Result<Option<[u64; 2]>> {
+        Ok(Some([0, self.node as u64]))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -337,7 +337,8 @@ impl Checkpointer {
         let said = if fault!("revoke_silently") { PinRules { honoured_from: 0, ..pins } } else { pins };
         let (expires, role) = (self.clock.is_used() || !guard.is_plain, Role::Database);
         let block =
-            Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said, expires, role }.encode();
+            Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said, expires, role }
+                .encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
         guard.pins = pins;
