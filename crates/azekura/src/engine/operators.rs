@@ -102,7 +102,7 @@ impl Engine {
     /// Whether an operand may be added to a table without a look at the value. (Indexes and lifetimes are those
     /// who call know.)
     pub(crate) fn takes_blind(&self, table: u32, operator: Operator) -> bool {
-        let is_fed = || self.feed.fed().content_of(table) == Some(FeedContent::Values);
+        let is_fed = || self.feed.fed().content_of(table).is_some_and(|content| content != FeedContent::Keys);
         self.operators.of(table).takes(operator) && !(self.feed.is_on() && is_fed())
     }
 }

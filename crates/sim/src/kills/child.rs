@@ -2,6 +2,7 @@
 //! flushes, compacts, makes and drops tables, closes and opens again, until it is killed. It notes in the
 //! oracle all that it begins and all that is acknowledged.
 
+use super::copier::{content, kept};
 use super::oracle::Oracle;
 use super::plan::{
     KEPT, PASSING, REFUSED, TABLES, WRITERS, Write, account, bytes, commit, counter, key, step,
@@ -75,7 +76,10 @@ fn lives(orders: &Orders) -> Result<(), String> {
         for (name, kind) in TABLES {
             let table = db.table(name, kind).map_err(|e| format!("table {name}: {e}"))?;
             indexes(&table).map_err(|e| format!("the indexes of table {name}: {e}"))?;
+            let content = content(orders.seed, usize::from(name == TABLES[1].0));
+            table.set_feed(Some(content)).map_err(|e| format!("feeding table {name}: {e}"))?;
         }
+        db.set_feed_limits(kept(orders.seed), None).map_err(|e| format!("the feed's limits: {e}"))?;
         let mut there = [0; WRITERS];
         for (w, n) in there.iter_mut().enumerate() {
             *n = newest(&db, w)?;
