@@ -28,6 +28,7 @@ const SOURCES: [&str; 28] = [
     "cursor",
     "index",
     "lookup",
+    "feed",
     "shards",
     "upkeep",
     "backup",
