@@ -111,7 +111,7 @@ impl State {
     }
 
     /// The name of a table for the error of a conflict: of an index's table that of the table.
-    pub(super) fn name_in_conflict(&self, id: u32) -> &str {
+    pub(crate) fn name_in_conflict(&self, id: u32) -> &str {
         let name = |id| self.table(id).map_or("", |t| &*t.name);
         match parse_name(name(id)) {
             Some((table, _)) => name(table),

@@ -287,6 +287,8 @@ impl Dest {
             jump: false,
             checkpoint: self.number(),
             durable_below: below,
+            // The frames before it have the clock's time.
+            clock: 0,
         };
         frame.seal(&mut bytes);
         match self.put_bytes(&bytes, tail) {
