@@ -38,6 +38,9 @@ pub enum Workload {
     Scan,
     /// Half of the records removed at random; then the file's size and gets.
     Delete,
+    /// A cache: records that live for a tenth of the time are put all the time, as many in each life as there are
+    /// to be at once; then what that takes of processor, file and memory.
+    Ttl,
     /// The time to open a database whose process was killed in the middle of a load.
     Recover,
     /// The time to open a database and get one record.
@@ -127,6 +130,10 @@ impl Case {
                 format!("synced commits of one record of 8 + {value} bytes, {threads}, {s} s")
             }
             Workload::Delete => format!("half of {records} records of 8 + {value} bytes, {batch}"),
+            Workload::Ttl => format!(
+                "{records} records of 8 + {value} bytes at once, each for {:.1} s, for {s} s, {batch}",
+                s / 10.0
+            ),
             Workload::Recover => {
                 format!("killed after {s} s of putting records of 8 + {value} bytes, {batch}")
             }
@@ -151,6 +158,7 @@ impl Case {
             && !(together && matches!(about.place, Place::Helper(_)))
             && killed_with_us
             && (self.workload != Workload::Index || about.indexes)
+            && (self.workload != Workload::Ttl || about.place == Place::Here)
     }
 }
 
@@ -170,6 +178,7 @@ impl Workload {
             Self::Durable => "durable",
             Self::Scan => "scan",
             Self::Delete => "delete",
+            Self::Ttl => "ttl",
             Self::Recover => "recover",
             Self::Open => "open",
         }

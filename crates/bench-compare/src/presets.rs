@@ -84,6 +84,7 @@ fn preset(workload: Workload, quick: bool) -> Preset {
         Workload::Durable => (&[(8, M)], &[(8, M)], 1),
         Workload::Scan => (&[(100, M)], &[(100, 200 * K)], 10 * K),
         Workload::Delete => (&[(100, M)], &[(100, 100 * K)], K),
+        Workload::Ttl => (&[(24, M)], &[(24, 20 * K)], K),
         Workload::Recover => (&[(100, 10 * M)], &[(100, M)], K),
         Workload::Open => (&[(8, 10 * M)], &[(8, M)], 65_536),
     };
@@ -92,6 +93,7 @@ fn preset(workload: Workload, quick: bool) -> Preset {
         Workload::Ycsb => (5.0, 0.2),
         Workload::Pairs => (5.0, 0.3),
         Workload::Recover => (5.0, 1.2),
+        Workload::Ttl => (60.0, 1.0),
         _ => (10.0, 1.0),
     };
     Preset { sizes: if quick { small } else { full }, batch, seconds: if quick { fast } else { slow } }
@@ -182,7 +184,7 @@ pub fn phases_s(case: &Case, phase_s: f64) -> f64 {
         Workload::Pairs => 2.0 * phase_s + case.seconds,
         Workload::Ycsb => phase_s + 6.0 * case.seconds,
         Workload::Mixed => phase_s + case.seconds,
-        Workload::Durable => case.seconds,
+        Workload::Durable | Workload::Ttl => case.seconds,
         Workload::Recover => case.seconds + phase_s,
     }
 }

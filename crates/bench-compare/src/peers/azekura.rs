@@ -19,6 +19,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
             let about = About {
                 ours: true,
                 indexes: true,
+                expires: true,
                 ordered: kind == TableKind::Ordered,
                 ..About::new(name, title)
             };
@@ -46,7 +47,7 @@ impl Peer for AzekuraPeer {
     fn configuration(&self) -> String {
         "memory_bytes(budget), durability Eventual, or Sync when durable; nothing else set; db.flush() \
          before closing; one read snapshot a phase, the table's own get beside a writer; for the index \
-         workload an index of v[0..8]:u64be"
+         workload an index of v[0..8]:u64be; for the ttl workload a table that says how long records live"
             .to_owned()
     }
 
@@ -60,7 +61,11 @@ impl Peer for AzekuraPeer {
             .durability(durability);
         let db =
             Db::open(how.dir.join(FILE), options).map_err(|error| Failure::peer(name, "Db::open", &error))?;
-        let table = db.table(TABLE, self.kind).map_err(|error| Failure::peer(name, "Db::table", &error))?;
+        let table = match how.lives {
+            None => db.table(TABLE, self.kind),
+            Some(lives) => db.expiring_table(TABLE, self.kind, lives),
+        };
+        let table = table.map_err(|error| Failure::peer(name, "Db::table", &error))?;
         let index = how.indexed.then(|| table.create_index("field", "v[0..8]:u64be")).transpose();
         let index = index.map_err(|error| Failure::peer(name, "Table::create_index", &error))?;
         Ok(Box::new(AzekuraStore { name, db, table, index }))

@@ -50,6 +50,8 @@ pub struct Open {
     pub ascending: bool,
     /// Keep an index of the first 8 bytes of values.
     pub indexed: bool,
+    /// Records are gone by themselves so long after they were put. Only for peers that can do that.
+    pub lives: Option<Duration>,
 }
 
 /// Where a peer's code runs. A process started for a peer is killed when this one ends, for whatever reason.
@@ -87,6 +89,8 @@ pub struct About {
     pub numbers_only: bool,
     /// Keeps indexes of values.
     pub indexes: bool,
+    /// Lets records go by themselves after some time, as soon as it is over.
+    pub expires: bool,
     /// What makes it different in a comparison, or empty.
     pub caveat: &'static str,
     /// How to get it. Empty if it is built with this program.
@@ -107,6 +111,7 @@ impl About {
             place: Place::Here,
             numbers_only: false,
             indexes: false,
+            expires: false,
             caveat: "",
             get: "",
         }

@@ -63,6 +63,7 @@ fn how(dir: &TestDir) -> Open {
         durable: false,
         ascending: false,
         indexed: false,
+        lives: None,
     }
 }
 

@@ -184,6 +184,19 @@ const DELETE: [Column; 8] = [
     MEMORY,
 ];
 
+const TTL: [Column; 10] = [
+    rate("put_per_s", "put"),
+    plain("wanted_per_s", "wanted", Unit::Rate),
+    head(less("cpu_us_per_put", "processor,\nµs/put", Unit::Plain)),
+    less("batch_p99_ms", "batch\np99", Unit::Milliseconds),
+    less("batch_max_ms", "batch\nmax", Unit::Milliseconds),
+    head(less("file_per_living", "file\n/ living", Unit::Plain)),
+    less("file_late_per_early", "file late\n/ early", Unit::Plain),
+    less("memory_late_per_early", "memory late\n/ early", Unit::Plain),
+    less("file_late_bytes", "file", Unit::Bytes),
+    MEMORY,
+];
+
 const RECOVER: [Column; 6] = [
     head(less("recover_ms", "open after\nkill", Unit::Milliseconds)),
     plain("kept_percent", "% of trans-\nactions kept", Unit::Plain),
@@ -230,6 +243,7 @@ pub fn of(workload: Workload) -> &'static [Column] {
         Workload::Durable => &DURABLE,
         Workload::Scan => &SCAN,
         Workload::Delete => &DELETE,
+        Workload::Ttl => &TTL,
         Workload::Recover => &RECOVER,
         Workload::Open => &OPEN,
     }

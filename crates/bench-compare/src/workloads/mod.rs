@@ -11,6 +11,7 @@ mod pairs;
 mod recover;
 mod scan;
 mod sequential;
+mod ttl;
 mod versions;
 mod ycsb;
 mod zipf;
@@ -57,6 +58,7 @@ fn measure(peer: &dyn Peer, job: &Job) -> Result<Measured> {
         (Workload::Durable, _) => durable::run(bench),
         (Workload::Scan, _) => scan::run(bench),
         (Workload::Delete, _) => delete::run(bench),
+        (Workload::Ttl, _) => ttl::run(bench),
     }?;
     bench.report_memory(&mut measured);
     Ok(measured)

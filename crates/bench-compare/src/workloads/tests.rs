@@ -54,7 +54,35 @@ fn a_command_is_run_before_the_reads() {
     assert!(failed.to_string().contains("`exit 7` ended with"), "{failed}");
 }
 
-/// All except those that need a second process: tests/command.rs has them.
+/// Each life is a twentieth of a second.
+fn cache() -> Case {
+    Case { seconds: 0.5, value_bytes: 24, ..case(Workload::Ttl) }
+}
+
+#[test]
+fn a_cache_runs_on_every_peer() {
+    with_peers(|peer| {
+        let about = peer.about();
+        if !cache().suits(about) {
+            return;
+        }
+        let dir = TestDir::new(&format!("cache-{}", about.name));
+        let measured = run_case(peer, cache(), &dir).unwrap_or_else(|e| panic!("{}: {e}", about.name));
+        assert!(measured.get("records").is_some_and(|put| put > 0.0), "{}", about.name);
+    });
+}
+
+#[test]
+fn a_cache_that_lies_is_noticed() {
+    // It goes on for a time, whatever it gets done in that.
+    for lie in [Lie::FlippedBit, Lie::Forgotten, Lie::Kept] {
+        let dir = TestDir::new(&format!("cache-{lie:?}"));
+        let once = |_| run_case(&MemoryPeer::new(lie), cache(), &dir).is_err();
+        assert!((0..50).any(once), "{lie:?}");
+    }
+}
+
+/// All except those that need a second process (tests/command.rs has them), and the cache.
 const ALL: [Workload; 12] = [
     Workload::Sequential,
     Workload::Lookup,
