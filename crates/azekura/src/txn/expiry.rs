@@ -49,7 +49,7 @@ pub(crate) fn expiry_after(now: u64, ttl: Duration) -> Expiry {
 
 impl ReadTxn {
     /// How long a record will be there; none if it is not. As all of a transaction, by one time: that at which
-    /// it first came to a record that expires.
+    /// it began.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).

@@ -46,7 +46,8 @@ pub struct ReadTxn {
     last: Cell<(u32, usize, usize)>,
     ahead: RefCell<ReadAhead>,
     pub(crate) snapshot: Snapshot,
-    /// The time by which records have expired or not: of the first look at one that may have.
+    /// The time by which records have expired or not: that at which it began. (None where nothing expired then:
+    /// the snapshot has no record that expires.)
     now: OnceCell<u64>,
     pub(crate) db: Db,
 }
@@ -71,7 +72,10 @@ impl ReadTxn {
         let (hint, last) = (RefCell::new(None), Cell::new((0, 0, 0)));
         let seq = if fault!("late_snapshot") { u64::MAX } else { seq };
         let snapshot = Snapshot::new(state, seq);
-        ReadTxn { hint, last, ahead: RefCell::default(), snapshot, now: OnceCell::new(), db }
+        // After the state: nothing in it was dropped by a later time.
+        let clock = &db.engine.config.clock;
+        let now = if clock.is_used() { OnceCell::from(clock.now()) } else { OnceCell::new() };
+        ReadTxn { hint, last, ahead: RefCell::default(), snapshot, now, db }
     }
 
     /// The time by which records have expired or not, the same in all of the transaction.

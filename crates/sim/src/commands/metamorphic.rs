@@ -4,8 +4,8 @@
 //! A trial is one list of operations. It is run on the reference (small memtables, no threads) and under
 //! other settings. Every answer of every call is written down, and the first one that differs is a violation.
 //! No model is needed, so operations may be anything: transactions with savepoints, counters, appends,
-//! compare-and-swap, range deletes, cursors in both directions, snapshots held while others write. Hash
-//! tables have an order of their own, so their scans are sorted before they are written down. (The page size
+//! compare-and-swap, range deletes, records that expire, cursors in both directions, snapshots held while others
+//! write and time passes. Hash tables have an order of their own, so their scans are sorted before they are written down. (The page size
 //! is fixed at 16 KiB, so it is no option.)
 
 mod answers;

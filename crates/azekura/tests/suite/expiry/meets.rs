@@ -198,8 +198,8 @@ fn a_snapshot_keeps_what_was_there_and_a_transaction_what_it_has_written() {
     for i in 0..100u64 {
         t.put_for(i.to_be_bytes(), "v", ms(100)).unwrap();
     }
+    // The one looks only later.
     let (read, mut write) = (db.read(), db.write());
-    assert_eq!(read.count(&t).unwrap(), 100);
     assert_eq!(write.count(&t).unwrap(), 100);
     write.put_for(&t, "own", "v", ms(50)).unwrap();
     time.go_on(10_000);

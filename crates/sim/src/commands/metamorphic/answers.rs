@@ -4,6 +4,9 @@ use crate::disk::Disk;
 use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
 use azekura::{Cursor, Db, Durability, Error, Options, ReadTxn, Table, TableKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How a list of operations is run.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +33,13 @@ pub(super) enum Operation {
     Append(usize, u64, u64),
     Increment(usize, u64),
     Swap(usize, u64, u64, u64),
+    /// With how many milliseconds the record lives.
+    PutFor(usize, u64, u64, u64),
+    Expire(usize, u64, u64),
+    Persist(usize, u64),
+    Ttl(usize, u64),
+    /// So many milliseconds pass.
+    Later(u64),
     Take(usize, u64),
     Clear(usize),
     RemoveRange(u64, u64),
@@ -56,7 +66,8 @@ pub(super) fn operations(rng: &mut Rng) -> Vec<Operation> {
 
 fn operation(rng: &mut Rng, outside: bool) -> Operation {
     let (table, key, value) = (rng.below(2) as usize, rng.below(KEYS), rng.number());
-    match rng.below(if outside { 34 } else { 16 }) {
+    let lives = *rng.pick(&[0, 1, 30, 300, 3_000]);
+    match rng.below(if outside { 41 } else { 21 }) {
         0..=4 => Operation::Put(table, key, value),
         5 => Operation::Remove(table, key),
         6 => Operation::Add(table, key, value),
@@ -68,20 +79,25 @@ fn operation(rng: &mut Rng, outside: bool) -> Operation {
         12 if rng.one_in(6) => Operation::Clear(table),
         13 => Operation::RemoveRange(key, rng.below(40)),
         12 | 14 | 15 => Operation::Get(table, key),
-        16..=17 => Operation::PutMany(table, value, rng.below(150)),
-        18..=20 => Operation::Get(table, key),
-        21 => Operation::GetMany(table, (0..rng.below(30)).map(|_| rng.below(KEYS)).collect()),
-        22 => Operation::Count(table),
-        23 => Operation::Scan(table),
-        24 => Operation::Range(key, rng.below(100), rng.one_in(2)),
-        25 => Operation::Wander(key, rng.number()),
-        26..=28 => {
+        16 | 17 => Operation::PutFor(table, key, value, lives),
+        18 => Operation::Expire(table, key, lives),
+        19 => Operation::Persist(table, key),
+        20 => Operation::Ttl(table, key),
+        21..=22 => Operation::PutMany(table, value, rng.below(150)),
+        23..=25 => Operation::Get(table, key),
+        26 => Operation::GetMany(table, (0..rng.below(30)).map(|_| rng.below(KEYS)).collect()),
+        27 => Operation::Count(table),
+        28 => Operation::Scan(table),
+        29 => Operation::Range(key, rng.below(100), rng.one_in(2)),
+        30 => Operation::Wander(key, rng.number()),
+        31..=33 => {
             let inner: Vec<Operation> = (0..1 + rng.below(12)).map(|_| operation(rng, false)).collect();
             let savepoint = rng.below(2 * inner.len() as u64) as usize;
             Operation::Transaction(inner, savepoint, rng.one_in(5))
         }
-        29 => Operation::Snapshot,
-        30..=32 => Operation::AskSnapshot(table, key),
+        34 => Operation::Snapshot,
+        35..=37 => Operation::AskSnapshot(table, key),
+        38 | 39 => Operation::Later(*rng.pick(&[1, 20, 200, 2_000])),
         _ => Operation::DropSnapshot,
     }
 }
@@ -126,15 +142,21 @@ struct Session {
     db: Db,
     tables: [Table; 2],
     snapshot: Option<ReadTxn>,
+    time: Time,
 }
 
+/// The time by which records expire, in milliseconds since 1970.
+type Time = Arc<AtomicU64>;
+
 impl Variant {
-    fn open(&self, disk: &Disk) -> Result<Session, Error> {
+    fn open(&self, disk: &Disk, time: &Time) -> Result<Session, Error> {
+        let (time, shown) = (time.clone(), time.clone());
+        let clock = move || UNIX_EPOCH + Duration::from_millis(shown.load(Ordering::Relaxed));
         let options: Options =
-            self.setting.options().memory_bytes(self.memory_bytes).durability(self.durability);
+            self.setting.options().memory_bytes(self.memory_bytes).durability(self.durability).clock(clock);
         let db = Db::open_on(disk, PATH, options)?;
         let tables = [db.table("first", self.kinds[0])?, db.table("second", self.kinds[1])?];
-        Ok(Session { db, tables, snapshot: None })
+        Ok(Session { db, tables, snapshot: None, time })
     }
 }
 
@@ -146,7 +168,8 @@ pub(super) fn answers(
 ) -> Result<Vec<String>, String> {
     let text = |e: Error| e.to_string();
     let mut rng = Rng(operations.len() as u64);
-    let mut session = variant.open(disk).map_err(text)?;
+    let time = Arc::new(AtomicU64::new(1_700_000_000_000));
+    let mut session = variant.open(disk, &time).map_err(text)?;
     let mut out = Vec::with_capacity(operations.len() + 2);
     for (i, operation) in operations.iter().enumerate() {
         let answer =
@@ -165,7 +188,7 @@ pub(super) fn answers(
             let Session { db, tables, .. } = session;
             drop(tables);
             db.close().map_err(text)?;
-            session = variant.open(disk).map_err(text)?;
+            session = variant.open(disk, &time).map_err(text)?;
         }
     }
     for table in 0..2 {
@@ -222,6 +245,10 @@ impl Session {
                     all(snapshot.cursor(&self.tables[*t])?)?
                 ))
             }
+            Operation::Later(ms) => {
+                self.time.fetch_add(*ms, Ordering::Relaxed);
+                Ok("ok".into())
+            }
             Operation::DropSnapshot => {
                 self.snapshot = None;
                 Ok("ok".into())
@@ -246,6 +273,12 @@ impl Session {
                 let expected = if *old == 0 { None } else { there.as_deref() };
                 said(self.tables[*t].compare_and_swap(&key_of(*k), expected, Some(&value_of(*v)))?)
             }
+            Operation::PutFor(t, k, v, ms) => {
+                self.tables[*t].put_for(&key_of(*k), &value_of(*v), lives(*ms)).map(|()| "ok".into())
+            }
+            Operation::Expire(t, k, ms) => said(self.tables[*t].expire(&key_of(*k), lives(*ms))?),
+            Operation::Persist(t, k) => said(self.tables[*t].persist(&key_of(*k))?),
+            Operation::Ttl(t, k) => Ok(format!("{:?}", self.tables[*t].ttl(&key_of(*k))?)),
             Operation::Take(t, k) => Ok(shown(self.tables[*t].take(&key_of(*k))?.as_deref())),
             Operation::Clear(t) => self.tables[*t].clear().map(|()| "ok".into()),
             Operation::RemoveRange(from, length) => {
@@ -280,6 +313,12 @@ impl Session {
                 Operation::Append(n, k, v) => {
                     txn.append(&t[*n], &key_of(*k), &value_of(*v)).map(|()| "ok".into())?
                 }
+                Operation::PutFor(n, k, v, ms) => {
+                    txn.put_for(&t[*n], &key_of(*k), &value_of(*v), lives(*ms)).map(|()| "ok".into())?
+                }
+                Operation::Expire(n, k, ms) => txn.expire(&t[*n], &key_of(*k), lives(*ms))?.to_string(),
+                Operation::Persist(n, k) => txn.persist(&t[*n], &key_of(*k))?.to_string(),
+                Operation::Ttl(n, k) => format!("{:?}", txn.ttl(&t[*n], &key_of(*k))?),
                 Operation::Take(n, k) => shown(txn.take(&t[*n], &key_of(*k))?.as_deref()),
                 Operation::Clear(n) => txn.clear(&t[*n]).map(|()| "ok".into())?,
                 Operation::RemoveRange(from, length) => {
@@ -333,6 +372,11 @@ impl Session {
         }
         Ok(out.join(", "))
     }
+}
+
+/// How long a record lives.
+fn lives(ms: u64) -> Duration {
+    Duration::from_millis(ms)
 }
 
 /// Two keys, in order.
