@@ -86,6 +86,7 @@ mod index;
 mod log;
 mod memtable;
 mod merge;
+mod mirror;
 mod run;
 mod salvage;
 mod space;
@@ -109,6 +110,7 @@ pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;
 pub use index::{IndexSpec, IndexValue};
+pub use mirror::{Mirror, MirrorStatus, promote, promote_on};
 pub use salvage::{SalvageReport, SalvagedTable, salvage, salvage_on};
 pub use txn::{Isolation, Lifetime, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};
 #[cfg(feature = "serde")]
@@ -122,3 +124,8 @@ pub use typed::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The program of the page on mirrors.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/mirror.md")]
+struct Mirrors;

@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand};
 use crate::bench;
 use crate::commands::{
     backup, check, clear, copy, copy_table, count, create, drop, export, feed, get, import, index, info,
-    points, prune, remove, remove_range, rename, restore, salvage, scan, set, shards, shrink, tables, verify,
-    watch,
+    mirror, points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set, shards,
+    shrink, tables, verify, watch,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
@@ -105,6 +105,10 @@ pub enum Command {
     Prune(prune::Args),
     /// Copy a database to a new file
     Copy(copy::Args),
+    /// Keep a file equal to a database that a program writes
+    Mirror(mirror::Args),
+    /// Make a mirror a database of its own
+    Promote(promote::Args),
     /// Describe, verify, merge and clean up sets of shards
     #[command(subcommand)]
     Shards(shards::Command),
@@ -142,6 +146,8 @@ impl Command {
             Command::Verify(args) => at(&args.repository.path, verify::run(&args)),
             Command::Prune(args) => at(&args.repository.path, prune::run(&args)),
             Command::Copy(args) => named(&args.file, copy::run(&args)),
+            Command::Mirror(args) => named(&args.file, mirror::run(&args)),
+            Command::Promote(args) => named(&args.file, promote::run(&args)),
             Command::Shards(command) => at(command.path(), shards::run(&command)),
         }
     }

@@ -149,7 +149,7 @@ pub fn close(db: Db) {
 
 /// Refuses a file that does not exist. Also refuses a database that is standard output (by the shell's `>>`):
 /// the command's output would damage it.
-fn must_exist(path: &Path) -> Outcome {
+pub fn must_exist(path: &Path) -> Outcome {
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Failure::Usage(foreign::no_database(path))),
         Ok(metadata) if stdout_metadata().is_some_and(|stdout| is_same(&stdout, &metadata)) => {

@@ -100,6 +100,8 @@ struct Node {
     written: u64,
     exclusive: Option<u64>,
     shared: BTreeSet<u64>,
+    /// Which checkpoints are pinned, by which handles, and how often.
+    pins: BTreeMap<(u64, u64), u32>,
 }
 
 type Names = BTreeMap<PathBuf, usize>;
@@ -255,7 +257,8 @@ impl Inner {
     }
 
     fn copy(&self, change: impl FnMut(Node) -> Node) -> Disk {
-        let fresh = |n: &Node| Node { exclusive: None, shared: BTreeSet::new(), ..n.clone() };
+        let fresh =
+            |n: &Node| Node { exclusive: None, shared: BTreeSet::new(), pins: BTreeMap::new(), ..n.clone() };
         let inner = Inner {
             nodes: self.nodes.iter().map(fresh).map(change).collect(),
             names: self.names.clone(),

@@ -22,6 +22,8 @@ enum Command {
     Crash(commands::crash::Arguments),
     /// Cuts off backups, restores and prunings, and damages repositories
     Backup(Limits),
+    /// Cuts off mirrors of databases that are written
+    Mirror(Limits),
     /// Lets calls to the disk fail, be short or interrupted, and the disk be full
     Errors(Limits),
     /// Damages files in every way, and looks for wrong answers
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
     let verdict = match Arguments::parse().command {
         Command::Crash(arguments) => commands::crash::run(&arguments),
         Command::Backup(limits) => commands::backup::run(&limits),
+        Command::Mirror(limits) => commands::mirror::run(&limits),
         Command::Errors(limits) => commands::errors::run(&limits),
         Command::Flips(arguments) => commands::flips::run(&arguments),
         Command::Metamorphic(limits) => commands::metamorphic::run(&limits),

@@ -58,11 +58,12 @@ struct Gate {
     canary: &'static str,
 }
 
-const GATES: [Gate; 15] = [
+const GATES: [Gate; 16] = [
     Gate { arguments: "crash --count 90000 --seconds 200 --seed 1", tried_min: 80_000, canary: "" },
     Gate { arguments: "crash --only long --count 3000 --seconds 15 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "crash --only bulk --count 400 --seconds 10 --seed 1", tried_min: 40, canary: "" },
     Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, canary: "" },
+    Gate { arguments: "mirror --count 300 --seconds 5 --seed 1", tried_min: 60, canary: "" },
     Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "flips --count 10000 --seconds 25 --seed 1", tried_min: 1_000, canary: "" },
     Gate {
@@ -73,7 +74,7 @@ const GATES: [Gate; 15] = [
     Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, canary: "" },
     Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, canary: "" },
     // The commands above serve as controls.
-    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 14, canary: "" },
+    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 15, canary: "" },
     Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, canary: "" },
     Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, canary: "" },
     Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, canary: "" },

@@ -130,6 +130,11 @@ impl Db {
         self.engine.hash_seed
     }
 
+    /// Whether the file is a [`Mirror`](crate::Mirror) of another one, and can only be read.
+    pub fn is_mirror(&self) -> bool {
+        self.engine.is_mirror
+    }
+
     /// The table of a name, made if there is none.
     ///
     /// # Errors

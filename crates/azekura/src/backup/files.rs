@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// An error of the system that says which file. A full disk stays `NoSpace`.
-pub(super) fn failed(path: &Path, during: &'static str) -> impl Fn(io::Error) -> Error {
+pub(crate) fn failed(path: &Path, during: &'static str) -> impl Fn(io::Error) -> Error {
     move |source| match Error::io(during, source) {
         Error::Io { source, .. } => {
             Error::Open { path: path.display().to_string(), detail: format!("{during}: {source}") }

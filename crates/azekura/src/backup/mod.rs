@@ -35,10 +35,12 @@ mod target;
 mod tests;
 mod verify;
 
+pub(crate) use files::failed;
 pub use keep::Keep;
 pub use make::BackupReport;
 pub(crate) use make::backup;
 pub use pace::CopyOptions;
+pub(crate) use pace::Pace;
 pub use prune::PruneReport;
 pub use repository::{PointInfo, PointList, Repository};
 pub use restore::{RestoreReport, Which};

@@ -34,7 +34,7 @@ const STEP_BYTES_MAX: u64 = 256 << 10;
 const CATCH_UP: Duration = Duration::from_millis(100);
 
 /// Holds a copy back.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     bytes_per_second: Option<u64>,
     /// When the next step may begin.
     next: Option<Instant>,
@@ -43,7 +43,7 @@ pub(super) struct Pace {
 impl Pace {
     /// # Errors
     /// `Invalid` if nothing could be copied.
-    pub(super) fn new(options: CopyOptions) -> Result<Pace> {
+    pub(crate) fn new(options: CopyOptions) -> Result<Pace> {
         match options.bytes_per_second {
             Some(rate) if rate < STEP_BYTES_MIN => Err(Error::Invalid {
                 detail: format!("{rate} bytes a second; a copy takes {STEP_BYTES_MIN} at least"),
@@ -53,12 +53,12 @@ impl Pace {
     }
 
     /// The length of a step, if there is a limit.
-    pub(super) fn step_bytes(&self) -> Option<u64> {
+    pub(crate) fn step_bytes(&self) -> Option<u64> {
         self.bytes_per_second.map(|rate| (rate / STEPS_A_SECOND).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX))
     }
 
     /// Waits until so many more bytes may be copied.
-    pub(super) fn wait(&mut self, bytes: u64) {
+    pub(crate) fn wait(&mut self, bytes: u64) {
         let Some(rate) = self.bytes_per_second else { return };
         let now = Instant::now();
         let begin = self.next.map_or(now, |next| next.max(now.checked_sub(CATCH_UP).unwrap_or(now)));

@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, WRITEBACK_WINDOW_BYTES, align_up};
 use crate::engine::{Engine, Progress};
 use crate::format::point::{Piece, Point};
-use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Superblock};
+use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Role, Superblock};
 use crate::storage::{File, OpenMode, Storage};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,6 +75,7 @@ impl<'s> Target<'s> {
             manifest: self.put_manifest(point)?,
             pins: PinRules::default(),
             expires: point.manifest.clock_ms.is_some(),
+            role: Role::Database,
         };
         let block = block.encode();
         let end = align_up(self.file.len().map_err(&at)?).max(point.end());

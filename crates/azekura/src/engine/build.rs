@@ -35,6 +35,7 @@ use crate::cache::Cache;
 use crate::engine::config::Config;
 use crate::format::frame::TableChange;
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
+use crate::format::superblock::Role;
 use crate::log::Log;
 use crate::run::{Guides, PageSource, Run, Store};
 use crate::space::{Extent, Room, Space};
@@ -253,6 +254,7 @@ impl Engine {
             space,
             relief,
             hash_seed: found.block.hash_seed,
+            is_mirror: found.block.role == Role::Mirror,
             values,
             log,
             state: ArcSwap::from_pointee(State::new(flushed)),

@@ -7,7 +7,7 @@ use crate::base::fault::fault;
 use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::engine::config::Config;
 use crate::format::manifest::Manifest;
-use crate::format::superblock::{ManifestAt, PinRules, Superblock};
+use crate::format::superblock::{ManifestAt, PinRules, Role, Superblock};
 use crate::storage::read_error;
 use crate::storage::{File, OpenMode, Storage};
 use std::io;
@@ -115,6 +115,7 @@ fn first_superblock(storage: &dyn Storage, config: &Config) -> Result<Vec<u8>> {
         manifest: ManifestAt::Inline(manifest.encode()),
         pins: PinRules::default(),
         expires: false,
+        role: Role::Database,
     };
     Ok(block.encode())
 }

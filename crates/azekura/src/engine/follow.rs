@@ -37,7 +37,7 @@ use super::Engine;
 use super::build::{Disk, Seen, build, page_source};
 use super::followed::Followed;
 use super::follower::Follower;
-use super::found::{Found, Logs, Replay, read_manifest, read_newest};
+use super::found::{Found, Logs, Replay, check_role, read_manifest, read_newest};
 use super::length::Length;
 use super::memory::{Load, divide};
 use super::state::State;
@@ -201,6 +201,7 @@ impl Engine {
                 let detail = "the file holds another database than when it was opened".into();
                 return Err(Error::Open { path: self.path.display().to_string(), detail });
             }
+            check_role(&self.path, &block, true)?;
             let same = Followed::shared(before).filter(|_| follower.freshness == Freshness::Checkpoint);
             if let Some(same) = same.filter(|followed| followed.number == block.number) {
                 // Copy A is not whole, and says nothing.

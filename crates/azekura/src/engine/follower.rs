@@ -53,7 +53,7 @@ impl Follower {
 /// From which checkpoint on the writers honour pins. While copy A is being written, what it said before is not
 /// known, and that may have revoked pins already. So it is read again, and if it stays torn, copy B says what
 /// was there before.
-fn honoured_from(file: &dyn File) -> io::Result<u64> {
+pub(crate) fn honoured_from(file: &dyn File) -> io::Result<u64> {
     let mut bytes = [0; 16];
     for look in 0..TORN_LOOKS {
         file.read_at(&mut bytes, HONOURED_AT)?;

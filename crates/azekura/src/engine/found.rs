@@ -8,13 +8,14 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::format::frame::{RecordPart, TableChange};
 use crate::format::manifest::{LogChain, Manifest, ValueInfo};
-use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
+use crate::format::superblock::{self, ManifestAt, Parsed, Role, Superblock};
 use crate::log::recovery::{ChainReader, Tail, replay};
 use crate::space::Extent;
 use crate::storage::File;
 use crate::storage::read_error;
 use crate::values::ValuePointer;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// What the superblocks say.
 pub(super) struct Found {
@@ -47,17 +48,29 @@ pub(super) fn read_superblocks(file: &dyn File, length: &Length<'_>) -> Result<F
     Ok(Found { block, stale_copy, manifest, extent })
 }
 
+/// Refuses a file that is not for everybody.
+pub(super) fn check_role(path: &Path, block: &Superblock, read_only: bool) -> Result<()> {
+    let detail = match block.role {
+        Role::Mirror if !read_only => {
+            "it is a mirror of another database, and can only be read (azekura promote makes it one of its own)"
+        }
+        Role::Replaced => "the mirror was built anew, and another file has its name now: open it again",
+        _ => return Ok(()),
+    };
+    Err(Error::Open { path: path.display().to_string(), detail: detail.into() })
+}
+
 /// The newest superblock.
 #[derive(PartialEq)]
-pub(super) struct Newest {
-    pub(super) block: Superblock,
+pub(crate) struct Newest {
+    pub(crate) block: Superblock,
     /// See `Found::stale_copy`.
-    pub(super) stale_copy: Option<u64>,
+    pub(crate) stale_copy: Option<u64>,
 }
 
 /// Reads copy A first. While a checkpoint is written A is, and then B. So what is found here is the newest
 /// one whose copy A was whole before this, or a newer one.
-pub(super) fn read_newest(file: &dyn File, length: &Length<'_>) -> Result<Newest> {
+pub(crate) fn read_newest(file: &dyn File, length: &Length<'_>) -> Result<Newest> {
     let len = length.file_bytes;
     let mut best: Option<Superblock> = None;
     let mut copies = 0;
@@ -110,7 +123,7 @@ fn begins_as_superblock(file: &dyn File, len: u64) -> Result<bool> {
     Ok(bytes == superblock::MAGIC)
 }
 
-pub(super) fn read_manifest(
+pub(crate) fn read_manifest(
     file: &dyn File,
     at: &ManifestAt,
     length: &Length<'_>,
@@ -170,7 +183,7 @@ impl Replayed {
 }
 
 /// Which commits of a log count, and what of them.
-pub(super) struct Admission {
+pub(crate) struct Admission {
     /// The number of the last one that does.
     last: u64,
     tables: BTreeSet<u32>,
@@ -182,6 +195,11 @@ pub(super) struct Admission {
 }
 
 impl Admission {
+    /// For all commits of the log behind a manifest.
+    pub(crate) fn of_all(manifest: &Manifest) -> Admission {
+        Admission::after(manifest, Logs::Leave)
+    }
+
     fn after(manifest: &Manifest, logs: Logs) -> Admission {
         Admission {
             last: manifest.flushed_seq,
@@ -193,7 +211,7 @@ impl Admission {
     }
 
     /// Leaves out what does not count. False if nothing of the commit does.
-    fn admit(&mut self, seq: u64, parts: &mut Vec<RecordPart>) -> bool {
+    pub(crate) fn admit(&mut self, seq: u64, parts: &mut Vec<RecordPart>) -> bool {
         if seq <= self.last || seq > self.end {
             return false;
         }

@@ -17,15 +17,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// How long the file was when it was opened, and whether that may be too short.
-pub(super) struct Length<'a> {
-    pub(super) path: &'a Path,
-    pub(super) file_bytes: u64,
-    pub(super) read_only: bool,
+pub(crate) struct Length<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) file_bytes: u64,
+    pub(crate) read_only: bool,
 }
 
 impl Length<'_> {
     /// An error if a file that is to be written ends before `least_bytes`.
-    pub(super) fn expect(&self, least_bytes: u64) -> Result<()> {
+    pub(crate) fn expect(&self, least_bytes: u64) -> Result<()> {
         if self.read_only || self.file_bytes >= least_bytes {
             return Ok(());
         }
@@ -41,7 +41,7 @@ impl Length<'_> {
 }
 
 /// What a manifest, which stands in `extent` unless the superblock holds it, says by itself.
-pub(super) fn named_bytes(manifest: &Manifest, extent: Option<Extent>) -> u64 {
+pub(crate) fn named_bytes(manifest: &Manifest, extent: Option<Extent>) -> u64 {
     let runs = || manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
     let referred: BTreeSet<u32> = runs().flat_map(|r| r.large.iter().map(|l| l.0)).collect();
     let values = manifest.values.iter().filter(|v| referred.contains(&v.id)).map(value_end);

@@ -63,9 +63,12 @@ pub(crate) use capture::{Capture, CapturePart};
 pub(crate) use changes::TableChanges;
 pub use config::{Durability, Freshness};
 pub(crate) use fed::FeedTally;
+pub(crate) use follower::honoured_from;
+pub(crate) use found::{Admission, Newest, read_manifest, read_newest};
 pub use handle::{Db, Table};
 pub(crate) use history::{OwnCommits, ReadSet, Reads, conflict_error, key_mark};
 pub(crate) use indexes::{IndexSlot, Indexes};
+pub(crate) use length::{Length, named_bytes};
 pub(crate) use memory::default_memtable_bytes;
 pub(crate) use open::open;
 pub use reclaim::Progress;
@@ -109,6 +112,8 @@ pub(crate) struct Engine {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
     pub(crate) hash_seed: u64,
+    /// Whether the file is a mirror of another one.
+    pub(crate) is_mirror: bool,
     /// Whether handles may still be used.
     pub(crate) life: Arc<Life>,
     pub(crate) poison: Arc<Poison>,

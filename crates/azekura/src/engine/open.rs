@@ -18,7 +18,7 @@ use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crew::Role;
 use super::follow::newest_block;
 use super::follower::Follower;
-use super::found::{Found, Logs, read_superblocks};
+use super::found::{Found, Logs, check_role, read_superblocks};
 use super::length::{Length, named_bytes};
 use super::state::State;
 use crate::base::error::{Error, Result};
@@ -60,6 +60,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     let file_bytes = len_of(file.as_ref())?;
     let length = Length { path, file_bytes, read_only: config.read_only };
     let found = read_superblocks(file.as_ref(), &length)?;
+    check_role(path, &found.block, config.read_only)?;
     length.expect(named_bytes(&found.manifest, found.extent))?;
     if found.block.number == 1 && !config.read_only {
         // The process that made the file may have died before its name was durable.
@@ -107,6 +108,7 @@ fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Resu
     let file_bytes = len_of(disk.file.as_ref())?;
     let length = Length { path, file_bytes, read_only: true };
     let block = newest_block(disk.file.as_ref(), &length)?;
+    check_role(path, &block, true)?;
     let found = Found { block, stale_copy: None, manifest: Manifest::default(), extent: None };
     let mut engine = build(&length, config, disk, &found, Logs::Leave, 0)?;
     engine.follower = Some(Follower::new(freshness, &found.block));

@@ -4,7 +4,7 @@
 //! offset size
 //!  0     8   magic "AZEKURA\0"
 //!  8     4   CRC32C of bytes 12..4096
-//! 12     4   format version
+//! 12     2   format version     14  2  role: 0 = a database, 1 = a mirror, 2 = replaced
 //! 16     8   file id, random
 //! 24     8   number, one more for each checkpoint
 //! 32     8   hash seed of the file's hash tables
@@ -23,7 +23,7 @@
 //! durable. So after a torn write the other copy is whole, and a damaged copy has a twin.
 
 use crate::base::checksum::crc;
-use crate::base::codec::{u32_at, u32_of, u64_at, usize_of};
+use crate::base::codec::{u16_at, u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, COUNT_END};
 use std::ops::Range;
@@ -97,6 +97,33 @@ impl PinRules {
     }
 }
 
+/// Who may write to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Role {
+    /// Whoever holds its lock.
+    #[default]
+    Database,
+    /// What mirrors another file to this one, and nobody else.
+    Mirror,
+    /// Nobody: a mirror that was built anew beside it has its name now.
+    Replaced,
+}
+
+/// The bytes of a role.
+const ROLE_DATABASE: u16 = 0;
+const ROLE_MIRROR: u16 = 1;
+const ROLE_REPLACED: u16 = 2;
+
+impl Role {
+    fn code(self) -> u16 {
+        match self {
+            Role::Database => ROLE_DATABASE,
+            Role::Mirror => ROLE_MIRROR,
+            Role::Replaced => ROLE_REPLACED,
+        }
+    }
+}
+
 /// A superblock whose checksum held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Superblock {
@@ -109,6 +136,7 @@ pub(crate) struct Superblock {
     pub(crate) pins: PinRules,
     /// Whether something expires in the file, or has.
     pub(crate) expires: bool,
+    pub(crate) role: Role,
 }
 
 /// What one copy turned out to be.
@@ -126,7 +154,8 @@ impl Superblock {
         let mut b = vec![0; BYTES];
         b[..8].copy_from_slice(MAGIC);
         let version = if self.expires { VERSION } else { PLAIN_VERSION };
-        b[12..16].copy_from_slice(&version.to_le_bytes());
+        b[12..14].copy_from_slice(&version.to_le_bytes()[..2]);
+        b[14..16].copy_from_slice(&self.role.code().to_le_bytes());
         b[16..24].copy_from_slice(&self.file_id.to_le_bytes());
         b[24..32].copy_from_slice(&self.number.to_le_bytes());
         b[32..40].copy_from_slice(&self.hash_seed.to_le_bytes());
@@ -156,9 +185,16 @@ impl Superblock {
         if !crate::base::checksum::is_ignored() && crc(0, &b[12..]) != u32_at(b, 8) {
             return Ok(Parsed::Damaged);
         }
-        let version = u32_at(b, 12);
+        let version = u32::from(u16_at(b, 12));
+        let role = match u16_at(b, 14) {
+            ROLE_DATABASE => Role::Database,
+            ROLE_MIRROR => Role::Mirror,
+            ROLE_REPLACED => Role::Replaced,
+            // Readers that know no roles take both numbers as one version.
+            _ => return Err(newer(u32_at(b, 12))),
+        };
         if version > VERSION {
-            return Err(Error::NewerVersion { found: version, supported: VERSION });
+            return Err(newer(version));
         }
         if u64_at(b, 24) >= COUNT_END {
             return Ok(Parsed::Damaged);
@@ -177,6 +213,7 @@ impl Superblock {
         let pins = b.last_chunk().filter(|_| !is_theirs).map(PinRules::parse).unwrap_or_default();
         Ok(Parsed::Valid(Superblock {
             pins,
+            role,
             file_id: u64_at(b, 16),
             lineage: u64_at(b, 56),
             number: u64_at(b, 24),
@@ -185,6 +222,10 @@ impl Superblock {
             expires: version == VERSION,
         }))
     }
+}
+
+fn newer(found: u32) -> Error {
+    Error::NewerVersion { found, supported: VERSION }
 }
 
 #[cfg(test)]
@@ -202,6 +243,7 @@ mod tests {
             manifest: ManifestAt::Inline(vec![1]),
             pins: PinRules::default(),
             expires: false,
+            role: Role::Database,
         };
         let parse = |number| Superblock::parse(&of(number).encode()).unwrap();
         assert!(matches!(parse(COUNT_END - 1), Parsed::Valid(b) if b == of(COUNT_END - 1)));
@@ -219,6 +261,7 @@ mod tests {
             manifest: ManifestAt::Inline(vec![0xa5; bytes]),
             pins,
             expires: false,
+            role: Role::Database,
         };
         let rules = |revocable_from, honoured_from| PinRules { revocable_from, honoured_from };
         for pins in [rules(0, 0), rules(4, 0), rules(0, 8), rules(4, 9)] {
@@ -239,6 +282,26 @@ mod tests {
     }
 
     #[test]
+    fn a_role_that_is_not_known_is_of_a_newer_version() {
+        let block = Superblock {
+            file_id: 5,
+            lineage: 6,
+            number: 9,
+            hash_seed: 77,
+            manifest: ManifestAt::Inline(vec![1]),
+            pins: PinRules::default(),
+            expires: true,
+            role: Role::Mirror,
+        };
+        let mut bytes = block.encode();
+        assert!(matches!(Superblock::parse(&bytes).unwrap(), Parsed::Valid(b) if b == block));
+        bytes[14] = 3;
+        let sum = crc(0, &bytes[12..]);
+        bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+        assert!(matches!(Superblock::parse(&bytes), Err(Error::NewerVersion { found: 0x3_0002, .. })));
+    }
+
+    #[test]
     fn every_flipped_bit_is_noticed() {
         let block = Superblock {
             file_id: 5,
@@ -248,6 +311,7 @@ mod tests {
             manifest: ManifestAt::Inline(vec![1, 2, 3]),
             pins: PinRules { revocable_from: 3, honoured_from: 7 },
             expires: true,
+            role: Role::Mirror,
         };
         let good = block.encode();
         assert!(matches!(Superblock::parse(&good).unwrap(), Parsed::Valid(b) if b == block));

@@ -7,6 +7,7 @@ macro_rules! forward_file {
     (@wait_written $file:ident) => { forward_file!(@fn $file wait_written(offset: u64, len: u64)); };
     (@will_read $file:ident) => { forward_file!(@fn $file will_read(offset: u64, len: u64)); };
     (@len $file:ident) => { forward_file!(@fn $file len() -> io::Result<u64>); };
+    (@identity $file:ident) => { forward_file!(@fn $file identity() -> io::Result<Option<[u64; 2]>>); };
     (@set_len $file:ident) => { forward_file!(@fn $file set_len(len: u64) -> io::Result<()>); };
     (@allocate $file:ident) => { forward_file!(@fn $file allocate(offset: u64, len: u64) -> io::Result<bool>); };
     (@punch $file:ident) => { forward_file!(@fn $file punch(offset: u64, len: u64) -> io::Result<()>); };
@@ -34,6 +35,10 @@ macro_rules! forward_names {
 
         fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
             self.$files.rename(from, to, replace)
+        }
+
+        fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
+            self.$files.exchange(a, b)
         }
 
         fn remove(&self, path: &Path) -> io::Result<()> {

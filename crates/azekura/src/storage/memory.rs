@@ -66,6 +66,15 @@ impl Storage for MemStorage {
         Ok(())
     }
 
+    fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
+        let mut nodes = self.nodes.lock();
+        let find = |path: &Path| nodes.get(path).cloned().ok_or(io::ErrorKind::NotFound);
+        let (of_a, of_b) = (find(a)?, find(b)?);
+        nodes.insert(a.to_path_buf(), of_b);
+        nodes.insert(b.to_path_buf(), of_a);
+        Ok(())
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         match self.nodes.lock().remove(path) {
             Some(_) => Ok(()),
@@ -247,6 +256,10 @@ impl File for MemFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.node.contents.read().len)
+    }
+
+    fn identity(&self) -> io::Result<Option<[u64; 2]>> {
+        Ok(Some([0, Arc::as_ptr(&self.node) as u64]))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -106,6 +106,14 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn len(&self) -> io::Result<u64>;
 
+    /// What tells the file from all others that there are now, whatever names it has. None if that is not known.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn identity(&self) -> io::Result<Option<[u64; 2]>> {
+        Ok(None)
+    }
+
     /// Whether the file has no bytes.
     ///
     /// # Errors
@@ -236,6 +244,15 @@ pub trait Storage: Send + Sync {
     /// `NotFound`; `AlreadyExists` if `to` exists and `replace` is false; the system's error.
     fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()>;
 
+    /// Swaps the names of two files, atomically. The change is durable after
+    /// [`sync_dir_of`](Storage::sync_dir_of) of both.
+    ///
+    /// # Errors
+    /// `NotFound`; `Unsupported` where there is no such call, which is the default; the system's error.
+    fn exchange(&self, _a: &Path, _b: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes a file's name. Open handles stay usable.
     ///
     /// # Errors
@@ -271,6 +288,18 @@ pub trait Storage: Send + Sync {
     /// The system's error.
     fn random(&self) -> io::Result<u64> {
         random::random()
+    }
+}
+
+/// Whether a name leads to this file now. Where files cannot be told from each other, whether it leads to one.
+///
+/// # Errors
+/// The system's, but for a name that leads to no file.
+pub(crate) fn is_named(storage: &dyn Storage, path: &Path, file: &dyn File) -> io::Result<bool> {
+    match storage.open(path, OpenMode::ReadOnly) {
+        Ok(there) => Ok(there.identity()? == file.identity()?),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => Ok(false),
+        Err(e) => Err(e),
     }
 }
 

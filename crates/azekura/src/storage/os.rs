@@ -74,6 +74,13 @@ impl Storage for OsStorage {
         }
     }
 
+    fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
+        match platform::exchange(a, b) {
+            Err(errno) if is_unsupported(errno) => Err(io::ErrorKind::Unsupported.into()),
+            result => result.map_err(io::Error::from),
+        }
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
@@ -92,19 +99,6 @@ impl Storage for OsStorage {
     fn names_in(&self, dir: &Path) -> io::Result<Vec<String>> {
         let names = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
         names.filter_map(Result::transpose).collect()
-    }
-}
-
-impl OsStorage {
-    /// Swaps the names of two files, atomically.
-    ///
-    /// # Errors
-    /// The system's error; `Unsupported` where the system or the file system has no such call.
-    pub fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
-        match platform::exchange(a, b) {
-            Err(errno) if is_unsupported(errno) => Err(io::ErrorKind::Unsupported.into()),
-            result => result.map_err(io::Error::from),
-        }
     }
 }
 
@@ -269,6 +263,11 @@ impl File for OsFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn identity(&self) -> io::Result<Option<[u64; 2]>> {
+        let metadata = self.file.metadata()?;
+        Ok(Some([metadata.dev(), metadata.ino()]))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

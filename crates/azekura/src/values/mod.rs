@@ -72,6 +72,11 @@ impl ValuePointer {
             crc: u32_at(b, 12),
         })
     }
+
+    /// Where the value begins and ends in its segment.
+    pub(crate) fn range(self) -> (u64, u64) {
+        (u64::from(self.offset), u64::from(self.offset) + u64::from(self.len))
+    }
 }
 
 /// A full buffer of a segment that is not written yet.

@@ -73,26 +73,37 @@ pub fn run(args: &Args) -> Outcome {
 /// that.
 pub fn of_whole<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
     let db = match store::open_to_read(&file.path) {
-        Err(Failure::Engine(Error::Locked { .. })) => return beside_writer(file, work),
+        Err(Failure::Engine(Error::Locked { .. })) => {
+            return beside_writer(file, work, "another program has it open");
+        }
         db => db?,
     };
     let done = work(&db);
+    let is_mirror = db.is_mirror();
     drop(db);
     let Err(Error::ReadOnly) = done else { return Ok(done?) };
+    if is_mirror {
+        // Nobody may recover it but who mirrors.
+        return beside_writer(file, work, "it is a mirror");
+    }
     let db = store::open_to_write(&file.path, Durability::Sync, |_| Ok(()))?;
     let done = work(&db)?;
     store::close(db);
     Ok(done)
 }
 
-/// Does something with a database that another program has open, as of its newest checkpoint.
-fn beside_writer<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
+/// Does something with a database that others write, as of its newest checkpoint.
+fn beside_writer<T>(
+    file: &FileArg,
+    work: &mut dyn FnMut(&Db) -> azekura::Result<T>,
+    why: &str,
+) -> Outcome<T> {
     let db = store::open_to_follow(&file.path)?;
     let later = db.stats().log_commits;
     let done = work(&db)?;
     if later > 0 {
         failure::warn(&format!(
-            "{}: another program has it open; its last {} are in the log alone, and perhaps not in this copy",
+            "{}: {why}; its last {} are in the log alone, and perhaps not in this copy",
             file.path.display(),
             units::counted(later, "commit"),
         ));

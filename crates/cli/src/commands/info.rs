@@ -35,6 +35,7 @@ pub fn run(args: &Args) -> Outcome {
             "indexes": indexes,
             "index_bytes": index_bytes,
             "checkpoint": stats.checkpoint,
+            "mirror": db.is_mirror(),
             "pins": stats.pins.iter().map(|pin| pin.checkpoint).collect::<Vec<_>>(),
             "tables": tables.iter().map(named).collect::<Vec<_>>(),
         }));
@@ -48,7 +49,10 @@ pub fn run(args: &Args) -> Outcome {
         .map(|table| format!("{} ({})", shown_name(&table.name), kind_name(table.kind)))
         .collect();
     output::print_labelled(&[
-        ("database", harmless(&args.of.file.path.display().to_string())),
+        (
+            if db.is_mirror() { "mirror" } else { "database" },
+            harmless(&args.of.file.path.display().to_string()),
+        ),
         ("file", size(stats.file_bytes)),
         ("live", size(stats.live_bytes)),
         ("free", size(stats.free_bytes)),

@@ -5,6 +5,7 @@ mod common;
 mod damage;
 mod feed;
 mod indexes;
+mod mirrors;
 mod output;
 mod records;
 mod salvage;

@@ -31,7 +31,9 @@ const METAMORPHIC: &[&str] = &["metamorphic", "--count", "200", "--seconds", "60
 
 const FOLLOWERS: &[&str] = &["followers", "--count", "400", "--seconds", "90"];
 
-const CANARIES: [Canary; 20] = [
+const MIRROR: &[&str] = &["mirror", "--count", "4000", "--seconds", "60"];
+
+const CANARIES: [Canary; 21] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -86,16 +88,22 @@ const CANARIES: [Canary; 20] = [
         broken: "pins are not honoured any more, and no follower is told",
         command: FOLLOWERS,
     },
+    Canary {
+        name: "mirror_skip_sync",
+        broken: "a mirror's superblock is written without syncing what it names",
+        command: MIRROR,
+    },
     Canary { name: "late_snapshot", broken: "snapshots see later commits", command: METAMORPHIC },
     Canary { name: "drop_record", broken: "flushes and merges lose a record", command: METAMORPHIC },
 ];
 
 /// The commands that must find nothing in the same build without a canary.
-const CONTROLS: [(&[&str], &str); 7] = [
+const CONTROLS: [(&[&str], &str); 8] = [
     (&["crash", "--only", "small", "--count", "20000"], "crash, small"),
     (&["crash", "--only", "long", "--count", "500", "--seconds", "20"], "crash, long"),
     (&["errors", "--count", "500", "--seconds", "20"], "errors"),
     (&["followers", "--count", "20", "--seconds", "20"], "followers"),
+    (&["mirror", "--count", "200", "--seconds", "20"], "mirror"),
     (&["flips", "--count", "1000"], "flips"),
     (EVERY_BIT, "flips, every bit"),
     (&["metamorphic", "--count", "20", "--seconds", "20"], "metamorphic"),

@@ -10,5 +10,6 @@ pub mod fuzz;
 pub mod isolation;
 pub mod kills;
 pub mod metamorphic;
+pub mod mirror;
 pub mod salvage;
 pub mod soak;

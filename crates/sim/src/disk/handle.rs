@@ -8,6 +8,7 @@ use azekura::storage::{
     DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully,
 };
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,6 +52,17 @@ impl Storage for Disk {
         }
         let node = d.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         d.names.insert(to.into(), node);
+        d.names_changed();
+        if dead { Err(cut()) } else { Ok(()) }
+    }
+
+    fn exchange(&self, a: &Path, b: &Path) -> io::Result<()> {
+        let mut d = self.lock();
+        let dead = d.enter(Call::Name)?;
+        let find = |path: &Path| d.names.get(path).copied().ok_or(io::ErrorKind::NotFound);
+        let (of_a, of_b) = (find(a)?, find(b)?);
+        d.names.insert(a.into(), of_b);
+        d.names.insert(b.into(), of_a);
         d.names_changed();
         if dead { Err(cut()) } else { Ok(()) }
     }
@@ -266,6 +278,10 @@ impl File for Handle {
         Ok(self.disk.lock().nodes[self.node].now.len)
     }
 
+    fn identity(&self) -> io::Result<Option<[u64; 2]>> {
+        Ok(Some([0, self.node as u64]))
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.change(Call::SetLen, &Op::SetLen(len))
     }
@@ -315,6 +331,29 @@ impl File for Handle {
         Ok(())
     }
 
+    fn pin(&self, number: u64) -> io::Result<()> {
+        let mut d = self.disk.lock();
+        *d.nodes[self.node].pins.entry((number, self.id)).or_insert(0) += 1;
+        Ok(())
+    }
+
+    fn unpin(&self, number: u64) {
+        let mut d = self.disk.lock();
+        let pins = &mut d.nodes[self.node].pins;
+        if let Some(count) = pins.get_mut(&(number, self.id)) {
+            *count -= 1;
+            if *count == 0 {
+                pins.remove(&(number, self.id));
+            }
+        }
+    }
+
+    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
+        let d = self.disk.lock();
+        let pins = d.nodes[self.node].pins.keys();
+        Ok(pins.filter(|pin| pin.1 != self.id).map(|pin| pin.0..=pin.0).collect())
+    }
+
     fn mapping(&self) -> Option<Arc<FileMapping>> {
         let mut d = self.disk.lock();
         let shown = d.mapping.then(|| d.nodes[self.node].now.show());
@@ -329,5 +368,6 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // This cannot fail.
         let _given_up = self.unlock();
+        self.disk.lock().nodes[self.node].pins.retain(|pin, _| pin.1 != self.id);
     }
 }

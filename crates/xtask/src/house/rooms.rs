@@ -20,7 +20,7 @@ pub const ORDER: [Order; 6] = [
         folder: "crates/azekura/src",
         rooms: &[
             "base", "storage", "space", "format", "index", "values", "cache", "run", "memtable", "log",
-            "merge", "engine", "cursor", "txn", "backup", "api", "typed", "salvage", "fuzzing",
+            "merge", "engine", "cursor", "txn", "backup", "mirror", "api", "typed", "salvage", "fuzzing",
         ],
     },
     Order {

@@ -13,7 +13,7 @@ use crate::base::sync::{Instant, Mutex, MutexGuard, Rank};
 use crate::engine::checkpoint::OldLog;
 use crate::engine::found::Found;
 use crate::format::manifest::Manifest;
-use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Superblock};
+use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Role, Superblock};
 use crate::run::Run;
 use crate::space::{Extent, PinLimits, Room};
 use crate::storage::{File, pins_of_others, without};
@@ -332,9 +332,10 @@ impl Checkpointer {
         let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
         let pins = self.pin_rules(guard, number);
         let said = if fault!("revoke_silently") { PinRules { honoured_from: 0, ..pins } } else { pins };
-        let expires = self.clock.is_used();
+        let (expires, role) = (self.clock.is_used(), Role::Database);
         let block =
-            Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said, expires }.encode();
+            Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said, expires, role }
+                .encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;
         guard.pins = pins;

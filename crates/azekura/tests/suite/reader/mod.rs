@@ -194,6 +194,8 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
         valid.map(|b| doc.layout("superblock", b)).max_by_key(|n| n.num("number")).expect("no superblock");
     let is_plain = block.num("version") == doc.constant("plain_version");
     assert!(is_plain || block.num("version") == doc.constant("format_version"));
+    let roles = ["role_database", "role_mirror", "role_replaced"].map(|role| doc.constant(role));
+    assert!(roles.contains(&block.num("role")), "an unknown role");
     let [from, honoured, twin] = ["revocable_from", "honoured_from", "honoured_twin"].map(|f| block.num(f));
     assert!(twin == !honoured || [from, honoured, twin] == [0; 3], "limits for followers");
     let (offset, length) = (block.num("manifest_offset") as usize, block.num("manifest_bytes") as usize);

@@ -1,0 +1,138 @@
+//! The file that is mirrored, as its followers see it.
+
+use crate::backup::failed;
+use crate::base::codec::usize_of64;
+use crate::base::error::{Error, Result};
+use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::engine::{Length, honoured_from, read_manifest};
+use crate::format::manifest::Manifest;
+use crate::format::superblock::{self, NUMBER_AT, Parsed, Superblock};
+use crate::space::Extent;
+use crate::storage::{File, Lease, OpenMode, Storage, read_error};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The source of a mirror.
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<dyn File>,
+    pub(super) storage: Arc<dyn Storage>,
+    /// A checkpoint of which one superblock is there, and that counts, for its writer has gone.
+    pub(super) settled: Option<Superblock>,
+}
+
+impl Source {
+    /// Both superblocks. None for one that is not whole, or just being written.
+    fn blocks(&self) -> Result<[Option<Superblock>; 2]> {
+        let mut bytes = vec![0; usize_of64(SUPERBLOCKS_BYTES)];
+        self.file.read_at(&mut bytes, 0).map_err(|e| read_error(e, 0))?;
+        let (a, b) = bytes.split_at(superblock::BYTES);
+        let parse = |bytes: &[u8]| match Superblock::parse(bytes)? {
+            Parsed::Valid(block) => Ok(Some(block)),
+            Parsed::Damaged => Ok(None),
+            Parsed::Foreign => {
+                let path = self.path.display().to_string();
+                Err(Error::NotADatabase { path, reason: "no superblock at its start".into() })
+            }
+        };
+        Ok([parse(a)?, parse(b)?])
+    }
+
+    /// The newest checkpoint, if it is surely durable: the second superblock is written when the first one is.
+    pub(super) fn newest(&self) -> Result<Option<Superblock>> {
+        let blocks = self.blocks()?;
+        if blocks[0] == blocks[1] {
+            return Ok(blocks.into_iter().next().flatten());
+        }
+        Ok(newer(blocks).filter(|block| self.settled.as_ref() == Some(block)))
+    }
+
+    /// Lets the newer superblock count although the other one is not the same, if nobody writes the file any more
+    /// who could write that. Whoever opens the file takes it, too, and it is made durable first.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        let Some(block) = newer(self.blocks()?) else { return Ok(()) };
+        let at = failed(&self.path, "looking whether somebody writes it");
+        // The lock is never held for long: a writer that comes then would be refused.
+        if !self.has_no_writer().map_err(&at)? {
+            return Ok(());
+        }
+        self.file.sync_data().map_err(&at)?;
+        if !self.file.try_lock(false).map_err(&at)? {
+            return Ok(());
+        }
+        let again = self.blocks();
+        self.file.unlock().map_err(&at)?;
+        self.settled = newer(again?).filter(|again| *again == block);
+        Ok(())
+    }
+
+    fn has_no_writer(&self) -> io::Result<bool> {
+        let is_free = self.file.try_lock(false)?;
+        if is_free {
+            self.file.unlock()?;
+        }
+        Ok(is_free)
+    }
+
+    /// The newest checkpoint of the file that has the source's name now.
+    pub(super) fn newest_by_name(&self) -> Result<Option<Superblock>> {
+        let opened = self.storage.open(&self.path, OpenMode::ReadOnly);
+        let file = opened.map_err(failed(&self.path, "looking for the source"))?;
+        let (path, storage) = (self.path.clone(), self.storage.clone());
+        Source { path, file, storage, settled: self.settled.clone() }.newest()
+    }
+
+    /// Whether there is no newer checkpoint than this one.
+    pub(super) fn is_newest(&self, number: u64) -> Result<bool> {
+        if self.settled.as_ref().is_some_and(|settled| settled.number == number) {
+            return Ok(self.newest()?.is_some_and(|newest| newest.number == number));
+        }
+        let mut bytes = [0; 8];
+        self.file.read_at(&mut bytes, NUMBER_AT).map_err(|e| read_error(e, NUMBER_AT))?;
+        Ok(u64::from_le_bytes(bytes) == number)
+    }
+
+    /// Pins a checkpoint. That it keeps something is sure if it is still the newest one afterwards.
+    pub(super) fn pin(&self, number: u64) -> Result<Arc<Lease>> {
+        Lease::pin(self.file.clone(), number).map_err(|e| match Error::io("pinning a checkpoint", e) {
+            Error::Io { source, .. } => {
+                let detail = format!("the file cannot be followed: {source}");
+                Error::Open { path: self.path.display().to_string(), detail }
+            }
+            other => other,
+        })
+    }
+
+    /// Whether the pin of a checkpoint is honoured, and what was read under it is what it names.
+    pub(super) fn honours(&self, block: &Superblock) -> Result<bool> {
+        if block.pins.revocable_from == 0 {
+            return Ok(true);
+        }
+        let from = honoured_from(self.file.as_ref()).map_err(|e| Error::io("looking at the pins", e))?;
+        Ok(from <= block.number)
+    }
+
+    pub(super) fn manifest(&self, block: &Superblock) -> Result<(Manifest, Option<Extent>)> {
+        let length = Length { path: &self.path, file_bytes: self.len()?, read_only: true };
+        read_manifest(self.file.as_ref(), &block.manifest, &length)
+    }
+
+    pub(super) fn len(&self) -> Result<u64> {
+        self.file.len().map_err(|e| Error::io("reading the file's length", e))
+    }
+
+    pub(super) fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
+        let mut read = vec![0; usize_of64(bytes)];
+        self.file.read_at(&mut read, offset).map_err(|e| read_error(e, offset))?;
+        Ok(read)
+    }
+}
+
+/// The superblock with the higher number, of those that are whole.
+fn newer([a, b]: [Option<Superblock>; 2]) -> Option<Superblock> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.number > a.number { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,82 @@
+//! How far a mirror is behind its source.
+
+use crate::base::sync::Instant;
+use std::time::Duration;
+
+/// What a [`Mirror`](crate::Mirror) has, and what it lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MirrorStatus {
+    /// The number of the checkpoint that the mirror has.
+    pub checkpoint: u64,
+    /// The newest commit in it, durably.
+    pub commit: u64,
+    /// How many commits it is behind, of those that the source is known to have. The source may have more that
+    /// are not durable yet, or not looked at.
+    pub behind_commits: u64,
+    /// Bytes that it lacks, as far as is known.
+    pub behind_bytes: u64,
+    /// For how long it has lacked something.
+    pub behind: Duration,
+    /// Whether the last look at the source has found nothing that is durable there and not here.
+    pub level: bool,
+    /// Bytes that were copied since it was opened.
+    pub copied_bytes: u64,
+    /// How many times the file was built anew, the first time among them.
+    pub built: u64,
+}
+
+impl MirrorStatus {
+    /// Whether it is there, and has all that is known to be durable in the source.
+    pub fn is_level(&self) -> bool {
+        self.checkpoint > 0 && self.level
+    }
+}
+
+/// Keeps the status.
+#[derive(Default)]
+pub(super) struct Gauge {
+    pub(super) status: MirrorStatus,
+    /// Since when something lacks.
+    lacks_since: Option<Instant>,
+}
+
+impl Gauge {
+    /// So much lacks, or nothing.
+    pub(super) fn lacks(&mut self, commits: u64, bytes: u64) {
+        let now = Instant::now();
+        self.lacks_since = if bytes > 0 { self.lacks_since.or(Some(now)) } else { None };
+        let since = |since| now.saturating_duration_since(since);
+        self.status.behind = self.lacks_since.map_or(Duration::ZERO, since);
+        (self.status.behind_commits, self.status.behind_bytes) = (commits, bytes);
+        self.status.level = false;
+    }
+
+    /// Something has come. What lacks still was seen a moment ago.
+    pub(super) fn goes_on(&mut self) {
+        self.lacks_since = None;
+    }
+
+    /// Nothing that is durable was found to be shipped.
+    pub(super) fn rests(&mut self) {
+        self.status.level = true;
+    }
+
+    /// There is a checkpoint of which is not known yet whether it counts.
+    pub(super) fn waits(&mut self) {
+        let now = Instant::now();
+        let since = *self.lacks_since.get_or_insert(now);
+        self.status.behind = now.saturating_duration_since(since);
+        self.status.level = false;
+    }
+
+    /// So many bytes had not to be copied.
+    pub(super) fn found(&mut self, bytes: u64) {
+        self.status.behind_bytes = self.status.behind_bytes.saturating_sub(bytes);
+    }
+
+    /// So many bytes were copied.
+    pub(super) fn copied(&mut self, bytes: u64) {
+        self.status.copied_bytes += bytes;
+        self.status.behind_bytes = self.status.behind_bytes.saturating_sub(bytes);
+    }
+}

@@ -1,0 +1,140 @@
+//! `azekura mirror`: keeps a file equal to a database that a program writes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use azekura::{Mirror, MirrorStatus};
+
+use super::backup::RateArg;
+use crate::failure::Outcome;
+use crate::interrupt::Deferred;
+use crate::output;
+use crate::progress::{Progress, Unit};
+use crate::store::{self, FileArg, JsonArg};
+use crate::units;
+
+/// How often a line of JSON is printed.
+const LINES: Duration = Duration::from_secs(1);
+
+/// Arguments of `mirror`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "It goes on until it is interrupted, and can go on later where it ended. At every moment DEST is\n\
+                  the database after one of its commits. Others read DEST meanwhile with --follow; nobody writes\n\
+                  to it before azekura promote.\n\n\
+                  Example:\n  azekura mirror fruit.azk --to /backup/fruit.azk"
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub file: FileArg,
+    /// The mirror, which is made if it is not there
+    #[arg(long, value_name = "DEST")]
+    to: PathBuf,
+    /// End when DEST has all that is durable
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    rate: RateArg,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Runs `mirror`.
+pub fn run(args: &Args) -> Outcome {
+    store::must_exist(&args.file.path)?;
+    let ends = Arc::new(AtomicBool::new(false));
+    let asked = ends.clone();
+    let _deferred = Deferred::new(move || asked.store(true, Ordering::Relaxed));
+    let mut mirror = Mirror::open(&args.file.path, &args.to, args.rate.options())?;
+    let mut shown = Shown::new(args);
+    let mut printed = Ok(());
+    mirror.run(|status| {
+        printed = shown.show(status);
+        let is_done = args.once && status.is_level();
+        printed.is_ok() && !is_done && !ends.load(Ordering::Relaxed)
+    })?;
+    printed?;
+    shown.end(&mirror.status())
+}
+
+/// What is shown of the state of things.
+struct Shown<'a> {
+    args: &'a Args,
+    progress: Option<Progress>,
+    /// When the next line is due.
+    next: Instant,
+    was_level: bool,
+    built: u64,
+}
+
+impl Shown<'_> {
+    fn new(args: &Args) -> Shown<'_> {
+        Shown { args, progress: None, next: Instant::now(), was_level: false, built: 0 }
+    }
+
+    fn show(&mut self, status: &MirrorStatus) -> Outcome {
+        if self.args.json.json {
+            return self.show_json(status);
+        }
+        if status.is_level() {
+            self.progress = None;
+        } else if status.behind_bytes > 0 {
+            let progress = self.progress.get_or_insert_with(|| Progress::new("mirroring", Unit::Bytes, 0));
+            progress.set_of(status.copied_bytes, status.copied_bytes + status.behind_bytes);
+        }
+        if status.is_level() && (!self.was_level || status.built > self.built) {
+            (self.was_level, self.built) = (true, status.built);
+            return output::print_line(&level(self.args, status));
+        }
+        Ok(())
+    }
+
+    fn show_json(&mut self, status: &MirrorStatus) -> Outcome {
+        let is_first = status.is_level() && !self.was_level;
+        self.was_level |= status.is_level();
+        if Instant::now() < self.next && !is_first {
+            return Ok(());
+        }
+        self.next = Instant::now() + LINES;
+        output::print_json(&json(status))
+    }
+
+    fn end(&mut self, status: &MirrorStatus) -> Outcome {
+        self.progress = None;
+        if self.args.json.json {
+            return output::print_json(&json(status));
+        }
+        if self.args.once {
+            return Ok(());
+        }
+        let state = if status.is_level() { "level".to_owned() } else { behind(status) };
+        output::print_line(&format!("ended at commit {}, {state}", units::grouped(status.commit)))
+    }
+}
+
+fn level(args: &Args, status: &MirrorStatus) -> String {
+    let (to, commit) =
+        (crate::bytes::harmless(&args.to.display().to_string()), units::grouped(status.commit));
+    format!("{to} has commit {commit}; {} copied", units::bytes(status.copied_bytes))
+}
+
+fn behind(status: &MirrorStatus) -> String {
+    let commits = units::counted(status.behind_commits, "commit");
+    let seconds = units::seconds(status.behind.as_secs_f64());
+    format!("{commits}, {} and {seconds} behind", units::bytes(status.behind_bytes))
+}
+
+fn json(status: &MirrorStatus) -> serde_json::Value {
+    serde_json::json!({
+        "level": status.is_level(),
+        "checkpoint": status.checkpoint,
+        "commit": status.commit,
+        "behind_commits": status.behind_commits,
+        "behind_bytes": status.behind_bytes,
+        "behind_seconds": status.behind.as_secs_f64(),
+        "copied_bytes": status.copied_bytes,
+        "built": status.built,
+    })
+}

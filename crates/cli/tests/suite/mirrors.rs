@@ -1,0 +1,116 @@
+//! Mirrors: the commands, and processes that are killed.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::common::{Place, signal};
+
+#[test]
+fn a_mirror_is_read_and_promoted() {
+    let place = Place::with_database();
+    place.run(["set", "db.azk", "apple", "red"]).succeeds();
+    let ran = place.run(["mirror", "db.azk", "--to", "m.azk", "--once"]).succeeds();
+    assert!(ran.stdout().starts_with("m.azk has commit "), "{}", ran.stdout());
+    place.run(["set", "db.azk", "apple", "green"]).succeeds();
+    let ran = place.run(["mirror", "db.azk", "--to", "m.azk", "--once", "--json"]).succeeds();
+    let last = ran.json_lines().pop().expect("a line");
+    assert!(last["level"] == true && last["behind_bytes"] == 0 && last["built"] == 0, "{last}");
+    assert_eq!(place.run(["get", "m.azk", "apple"]).succeeds().stdout(), "green\n");
+    assert_eq!(place.run(["info", "m.azk", "--json"]).succeeds().json_lines()[0]["mirror"], true);
+    place.run(["set", "m.azk", "apple", "blue"]).fails(2, "it is a mirror");
+    place.run(["mirror", "m.azk", "--to", "m.azk"]).fails(2, "cannot mirror itself");
+    place.run(["mirror", "no.azk", "--to", "n.azk"]).fails(2, "no such database");
+    place.run(["promote", "db.azk"]).fails(2, "is no mirror");
+    place.run(["promote", "m.azk"]).succeeds();
+    place.run(["set", "m.azk", "apple", "blue"]).succeeds();
+    place.run(["check", "m.azk"]).succeeds();
+    place.run(["mirror", "db.azk", "--to", "m.azk"]).fails(2, "no mirror");
+    assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "green\n");
+}
+
+#[test]
+fn an_interrupt_ends_mirroring() {
+    let place = Place::with_database();
+    let mut command = place.interruptible(["mirror", "db.azk", "--to", "m.azk"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
+    let until = SystemTime::now() + Duration::from_secs(30);
+    while !place.path("m.azk").exists() {
+        assert!(SystemTime::now() < until, "the mirror does not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    place.run(["count", "m.azk", "--follow"]).succeeds();
+    place.run(["promote", "m.azk"]).fails(2, "locked");
+    signal(&child, "INT");
+    assert!(child.wait().expect("it ends").success());
+    place.run(["count", "m.azk"]).succeeds();
+}
+
+const RECORDS: usize = 40_000;
+const ROUNDS: usize = 6;
+
+/// The round in which each record was last written, in the order of keys. An import writes in that order, so
+/// after each of its commits no record has a later round than one before it.
+fn rounds_of(place: &Place, file: &str) -> Vec<usize> {
+    let text = place.run(["export", file]).succeeds().stdout().to_owned();
+    let round = |line: &str| line.rsplit('\t').next().and_then(|r| r.trim_start_matches('r').parse().ok());
+    let rounds: Vec<usize> = text.lines().map(|line| round(line).expect("a round")).collect();
+    assert!(rounds.windows(2).all(|two| two[0] >= two[1]), "{file} is after no commit");
+    rounds
+}
+
+/// Whether `a` has nothing that `b` has not, or that is newer there.
+fn is_behind(a: &[usize], b: &[usize]) -> bool {
+    a.len() <= b.len() && a.iter().zip(b).all(|(a, b)| a <= b)
+}
+
+fn killed(mut child: Child) {
+    signal(&child, "KILL");
+    let _ = child.wait();
+}
+
+#[test]
+fn writer_and_mirror_are_killed() {
+    let place = Place::with_database();
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+    println!("seed {seed}");
+    let mut random = u64::from(seed) | 1;
+    let mut pause = || {
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        std::thread::sleep(Duration::from_millis((random >> 33) % 150));
+    };
+    let mut before: Vec<usize> = Vec::new();
+    for round in 1..=ROUNDS {
+        let lines: String = (0..RECORDS).map(|n| format!("k{n:06}\tr{round}\n")).collect();
+        place.write("lines.tsv", lines);
+        let start = |words: &[&str]| {
+            let mut command = place.command(words);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs")
+        };
+        let mirror = start(&["mirror", "db.azk", "--to", "m.azk"]);
+        let writer = start(&["import", "db.azk", "lines.tsv"]);
+        pause();
+        pause();
+        if round % 2 == 0 {
+            killed(writer);
+            pause();
+            killed(mirror);
+        } else {
+            killed(mirror);
+            pause();
+            killed(writer);
+        }
+        let source = rounds_of(&place, "db.azk");
+        if place.path("m.azk").exists() {
+            place.run(["check", "m.azk"]).succeeds();
+            let mirrored = rounds_of(&place, "m.azk");
+            assert!(is_behind(&mirrored, &source), "round {round}: the mirror has what its source has not");
+            assert!(is_behind(&before, &mirrored), "round {round}: the mirror has gone back");
+            before = mirrored;
+        }
+    }
+    place.run(["import", "db.azk", "lines.tsv"]).succeeds();
+    place.run(["mirror", "db.azk", "--to", "m.azk", "--once"]).succeeds();
+    assert_eq!(rounds_of(&place, "m.azk"), vec![ROUNDS; RECORDS]);
+    place.run(["promote", "m.azk"]).succeeds();
+    place.run(["check", "m.azk"]).succeeds();
+}

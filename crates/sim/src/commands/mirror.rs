@@ -1,0 +1,27 @@
+//! Mirrors: whatever is cut off, a mirror is its source after some commit, no older than what a step has
+//! acknowledged, and no newer than what the source keeps; mirroring goes on from there, to the end.
+//!
+//! A script runs while a mirror goes on with it, is closed and opened again, and is read. The mirror is on the
+//! disk of its source, which loses power with both on it, or on a disk of its own, which does so alone.
+
+mod cuts;
+mod going;
+#[cfg(test)]
+mod tests;
+
+use crate::report::{Limits, Run, Verdict};
+use crate::rng::Rng;
+use crate::watchdog::Watchdog;
+
+const HANG_SECONDS: u64 = 120;
+
+/// Tries mirrors.
+pub fn run(limits: &Limits) -> Verdict {
+    let run = Run::new(limits, "mirrors");
+    let watchdog = Watchdog::start(HANG_SECONDS);
+    run.on_all_processors(|n| {
+        watchdog.at(format!("mirrors {n}"));
+        cuts::cut_off(&run, &mut Rng::of(run.seed, n), n);
+    });
+    run.verdict()
+}
