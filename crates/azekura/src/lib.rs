@@ -97,8 +97,8 @@ mod values;
 
 pub use api::{
     AnyTxn, Change, ChangeKind, CheckReport, Db, Durability, FedTableInfo, Feed, FeedContent, FeedCursor,
-    FeedInfo, Freshness, Index, IndexInfo, IndexKeys, IndexRead, IndexRecords, LevelStats, Options, PinStats,
-    ShrinkReport, Stats, Table, TableInfo, TableStats,
+    FeedInfo, Freshness, Index, IndexInfo, IndexKeys, IndexRead, IndexRecords, LevelStats, Merge, Options,
+    PinStats, ShrinkReport, Stats, Table, TableInfo, TableStats,
 };
 pub use backup::{
     BackupReport, CopyOptions, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport,

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::bench;
 use crate::commands::{
     backup, check, clear, copy, copy_table, count, create, drop, export, feed, get, import, index, info,
-    mirror, points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set, shards,
+    merge, mirror, points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set, shards,
     shrink, tables, verify, watch,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
@@ -54,6 +54,8 @@ pub enum Command {
     Get(get::Args),
     /// Store a value under a key, durably
     Set(set::Args),
+    /// Change a number without reading it, durably
+    Merge(merge::Args),
     /// Remove a key
     Remove(remove::Args),
     /// Remove the keys of a range, or those with a prefix
@@ -122,6 +124,7 @@ impl Command {
             Command::Create(args) => named(&args.file, create::run(&args)),
             Command::Get(args) => named(&args.of.file, get::run(&args)),
             Command::Set(args) => named(&args.of.file, set::run(&args)),
+            Command::Merge(args) => named(&args.of.file, merge::run(&args)),
             Command::Remove(args) => named(&args.of.file, remove::run(&args)),
             Command::RemoveRange(args) => named(&args.of.file, remove_range::run(&args)),
             Command::Scan(args) => named(&args.of.file, scan::run(&args)),

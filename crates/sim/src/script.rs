@@ -3,56 +3,23 @@
 //! A digest of all tables identifies a state. So what a database holds after a crash can be compared with
 //! every state that it might be in. `run` runs the script from any state on.
 mod names;
+mod sums;
+mod write;
 
 use crate::rng::Rng;
-use azekura::{Db, Durability, Error, Table, TableKind, WriteOptions, WriteTxn};
+use azekura::{Db, Durability, Error, Merge, Table, TableKind, WriteOptions, WriteTxn};
 pub use names::{INDEXES, TABLES};
-use names::{SMALL, kind_of, name_of, small};
+use names::{SMALL, SUMS, SUMS_NAME, kind_of, name_of, small};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
+pub use write::{NUMBER, Stamp, Write};
 
 /// Longer than any run.
 const LONG: Duration = Duration::from_secs(10 << 25);
 
-/// A value's origin and length. The bytes follow from them.
-pub type Stamp = (u32, u32);
 /// For each table's name, whether it is a hash table, and its records.
 pub type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
-
-/// A write of a transaction: the table's number, and what is done.
-#[derive(Clone, Debug)]
-pub enum Write {
-    /// Stores a value under a key.
-    Put(usize, Vec<u8>, Stamp),
-    /// Stores one that expires long after the run.
-    PutFor(usize, Vec<u8>, Stamp),
-    /// Stores one that has expired already: the key is gone.
-    Expired(usize, Vec<u8>),
-    /// Removes a key.
-    Remove(usize, Vec<u8>),
-    /// Removes the keys from the first to below the second.
-    Range(usize, Vec<u8>, Vec<u8>),
-    /// Removes all keys.
-    Clear(usize),
-    /// Makes the table, or drops it if it is there.
-    Toggle(usize),
-    /// Makes a table by another name, drops the one that there is, and gives the new one its name.
-    Replace(usize),
-    /// Gives each of two tables the other's name.
-    Exchange(usize, usize),
-}
-
-impl Write {
-    /// The table that is written to. None if tables are made, renamed or dropped.
-    fn table(&self) -> Option<usize> {
-        match self {
-            Write::Put(t, ..) | Write::PutFor(t, ..) | Write::Expired(t, _) => Some(*t),
-            Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t) => Some(*t),
-            Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) => None,
-        }
-    }
-}
 
 /// A step of a script.
 #[derive(Clone, Debug)]
@@ -106,6 +73,9 @@ pub struct Ack {
 
 /// The bytes of a stamp.
 pub fn bytes_of((from, len): Stamp) -> Vec<u8> {
+    if len == NUMBER {
+        return u64::from(from).to_le_bytes().to_vec();
+    }
     let mut rng = Rng(u64::from(from));
     (0..len.div_ceil(8)).flat_map(|_| rng.number().to_le_bytes()).take(len as usize).collect()
 }
@@ -153,6 +123,19 @@ fn key(rng: &mut Rng, table: usize) -> Vec<u8> {
     }
 }
 
+/// Writes to some of so many small tables: mostly a record or two, sometimes more than the manifest takes.
+fn small_writes(rng: &mut Rng, tables: u64, stamp: impl Fn(&mut Rng, u32) -> Stamp) -> Vec<Write> {
+    let one = |rng: &mut Rng, n: u32| {
+        let table = SMALL + rng.below(tables) as usize;
+        let k = rng.below(3).to_be_bytes().to_vec();
+        match rng.below(6) {
+            0 => Write::Remove(table, k),
+            _ => Write::Put(table, k, stamp(rng, 1900 + n)),
+        }
+    };
+    (0..if tables > 0 { rng.below(5) as u32 } else { 0 }).map(|n| one(rng, n)).collect()
+}
+
 impl Script {
     /// The script of these steps.
     pub fn of(steps: impl IntoIterator<Item = Step>) -> Script {
@@ -176,6 +159,8 @@ impl Script {
             model.insert((*name).into(), (*kind == TableKind::Hash, BTreeMap::new()));
             s.push(&model, Some(Step::Create(name, *kind)));
         }
+        model.insert(SUMS_NAME.into(), (false, BTreeMap::new()));
+        s.push(&model, Some(Step::Create(SUMS_NAME, kind_of(SUMS))));
         for i in 0..length {
             let step = match rng.below(60) {
                 0..=1 if i > 3 => Step::Flush,
@@ -262,16 +247,9 @@ impl Script {
                 _ => Write::Put(table, k, stamp(rng, 1500 + n)),
             });
         }
-        let small_tables = (model.len() - tables) as u64;
-        for n in 0..if small_tables > 0 { rng.below(5) as u32 } else { 0 } {
-            let table = SMALL + rng.below(small_tables) as usize;
-            // Mostly a record or two, sometimes more than the manifest takes.
-            let k = rng.below(3).to_be_bytes().to_vec();
-            writes.push(match rng.below(6) {
-                0 => Write::Remove(table, k),
-                _ => Write::Put(table, k, stamp(rng, 1900 + n)),
-            });
-        }
+        writes.extend(sums::writes(rng, rich));
+        let small_tables = (model.len() - tables - usize::from(model.contains_key(SUMS_NAME))) as u64;
+        writes.extend(small_writes(rng, small_tables, stamp));
         Step::Commit(durability, writes)
     }
 
@@ -373,6 +351,9 @@ fn apply(model: &mut Model, step: &Step) {
             Write::Put(t, k, v) | Write::PutFor(t, k, v) => {
                 records_of(model, *t).insert(k.clone(), *v);
             }
+            Write::Merge(t, k, n) => {
+                records_of(model, *t).entry(k.clone()).or_insert((0, NUMBER)).0 += n;
+            }
             Write::Remove(t, k) | Write::Expired(t, k) => drop(records_of(model, *t).remove(k)),
             Write::Range(t, a, b) => records_of(model, *t).retain(|k, _| k < a || k >= b),
             Write::Clear(t) => records_of(model, *t).clear(),
@@ -417,6 +398,7 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
                     Write::Put(t, k, v) => txn.put(&tables[t], k, &bytes_of(*v))?,
                     Write::PutFor(t, k, v) => txn.put_for(&tables[t], k, &bytes_of(*v), LONG)?,
                     Write::Expired(t, k) => txn.put_for(&tables[t], k, b"gone", Duration::ZERO)?,
+                    Write::Merge(t, k, n) => txn.merge(&tables[t], k, Merge::AddU64((*n).into()))?,
                     Write::Remove(t, k) => txn.remove(&tables[t], k)?,
                     Write::Range(t, a, b) => txn.remove_range(&tables[t], a..b)?,
                     Write::Clear(t) => txn.clear(&tables[t])?,

@@ -17,6 +17,8 @@ use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::{Content, Expiring};
 use crate::format::hidden::is_hidden;
+use crate::format::manifest::RunInfo;
+use crate::format::operand::{Operand, Operands};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::run::Run;
 use crate::run::reader::RunReader;
@@ -234,7 +236,7 @@ impl Check<'_> {
         let mut block = Block::new(None);
         let (mut records, mut deletes, mut page) = (0u64, 0u64, 0usize);
         let mut last: Option<Vec<u8>> = None;
-        let mut expiring = Expiring::default();
+        let (mut expiring, mut operands) = (Expiring::default(), Operands::default());
         let mut large: BTreeMap<u32, u64> = BTreeMap::new();
         let mut tmp = [0; 8];
         while reader.next_block(&mut block)? {
@@ -252,8 +254,11 @@ impl Check<'_> {
                 if !run.may_contain(table.kind.filter_hash(SortKey::new(key)))? {
                     return Err(bad(run, format!("page {page}: the filter denies a key that is there")));
                 }
-                if let Some(reference) = block.reference(i) {
-                    self.value(reference, &mut large)?;
+                let content = block.content(i);
+                match content.tag {
+                    Tag::Large => self.value(content.value, &mut large)?,
+                    Tag::Operand => drop(Operand::decode(content.value)?),
+                    _ => {}
                 }
                 deletes += u64::from(block.tag(i) == Tag::Tombstone);
                 let kept = last.get_or_insert_default();
@@ -261,6 +266,7 @@ impl Check<'_> {
                 kept.extend_from_slice(key);
             }
             expiring = expiring.and(block.expiring());
+            operands = operands.and(block.operands());
             records += block.len() as u64;
             page += 1;
         }
@@ -270,21 +276,10 @@ impl Check<'_> {
         for (id, bytes) in &large {
             *self.referred.entry(*id).or_default() += bytes;
         }
-        let meta = run.meta()?;
-        let same = records == run.info.records && deletes == run.info.deletes && page == meta.pages();
-        if !same || large.into_iter().collect::<Vec<_>>() != run.info.large {
-            return Err(bad(
-                run,
-                format!(
-                    "its contents ({records} records, {deletes} deletes, {page} pages) are not what the manifest says"
-                ),
-            ));
-        }
-        match (last.is_none_or(|l| l == run.info.max), expiring == run.info.expiring) {
-            (true, true) => Ok(()),
-            (false, _) => Err(bad(run, "its last key is not what the manifest says".into())),
-            (_, false) => Err(bad(run, "its records expire at other times than the manifest says".into())),
-        }
+        let is_last = last.is_none_or(|l| l == run.info.max);
+        let large = large.into_iter().collect();
+        let counted = RunInfo { records, deletes, expiring, operands, large, ..run.info.clone() };
+        is_as_said(run, &counted, page, is_last)
     }
 
     fn value(&mut self, reference: &[u8], large: &mut BTreeMap<u32, u64>) -> Result<()> {
@@ -404,6 +399,26 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// Compares what was counted in a run, with so many pages, with what the manifest says.
+fn is_as_said(run: &Run, counted: &RunInfo, pages: usize, is_last: bool) -> Result<()> {
+    let (said, RunInfo { records, deletes, .. }) = (&run.info, counted);
+    let same = *records == said.records && *deletes == said.deletes && pages == run.meta()?.pages();
+    if !same || counted.large != said.large {
+        let found = format!("{records} records, {deletes} deletes, {pages} pages");
+        return Err(bad(run, format!("its contents ({found}) are not what the manifest says")));
+    }
+    if !is_last {
+        return Err(bad(run, "its last key is not what the manifest says".into()));
+    }
+    if counted.expiring != said.expiring {
+        return Err(bad(run, "its records expire at other times than the manifest says".into()));
+    }
+    if counted.operands != said.operands {
+        return Err(bad(run, "its operands are not those that the manifest says".into()));
+    }
+    Ok(())
 }
 
 fn bad(run: &Run, detail: String) -> Error {

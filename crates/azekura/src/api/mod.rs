@@ -7,6 +7,7 @@ mod expiry;
 mod feed;
 mod index;
 mod indexes;
+mod merging;
 mod options;
 mod ranges;
 mod stats;
@@ -15,6 +16,7 @@ mod transact;
 
 pub use crate::engine::{Db, Durability, Freshness, Table};
 pub use crate::format::feed::FeedContent;
+pub use crate::format::operand::Merge;
 pub use check::CheckReport;
 pub use db::{ShrinkReport, TableInfo};
 pub use feed::{Change, ChangeKind, FedTableInfo, Feed, FeedCursor, FeedInfo};

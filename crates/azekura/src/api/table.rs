@@ -65,7 +65,8 @@ impl Table {
     /// The value of a key.
     ///
     /// # Errors
-    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped, `Closed`, `Forked`.
+    /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped, `Closed`, `Forked`;
+    /// `WrongType` if a number was [merged](Table::merge) into a value that is none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.copy_of(key.as_ref())
     }
@@ -147,7 +148,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`get`](Table::get).
+    /// As [`get`](Table::get), if one of the values cannot be read: then none is given. The others can be
+    /// read one by one.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         self.db.read().get_many(self, keys)
     }
@@ -169,7 +171,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`get`](Table::get).
+    /// As [`get`](Table::get), if one of the values cannot be read: `f` may have had some of the others before.
+    /// They can be read one by one.
     pub fn get_many_with<K: AsRef<[u8]>>(
         &self,
         keys: &[K],

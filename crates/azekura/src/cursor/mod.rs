@@ -15,6 +15,7 @@
 //! second.
 
 mod direction;
+mod folded;
 mod limits;
 mod range;
 mod records;
@@ -39,7 +40,7 @@ use crate::memtable::chunk::Chunk;
 use direction::CursorPosition;
 use source::CursorSource;
 use std::sync::Arc;
-use value::{Reader, Sources};
+use value::{FoldedValue, Reader, Sources};
 
 /// A moving place in a table as of one snapshot.
 ///
@@ -88,6 +89,8 @@ pub struct Cursor {
     /// How many records it has passed over: deletes, and what is hidden.
     passed: usize,
     failed: Option<Error>,
+    /// What the operands of the record given out last have made.
+    folded: FoldedValue,
     db: Db,
     view: View,
 }
@@ -149,6 +152,7 @@ impl Cursor {
             any_ranges,
             passed: 0,
             failed: None,
+            folded: FoldedValue::default(),
             db,
             view,
         })
@@ -210,6 +214,7 @@ impl Cursor {
                 let engine = self.db.engine.behind(&self.view.state);
                 LazyValue::apart(sources, &mut self.reader, engine)?
             }
+            Tag::Operand => LazyValue::folded(&self.folded),
             _ => LazyValue::here(source.value()),
         };
         Ok((key, value))
@@ -244,7 +249,10 @@ impl Cursor {
 
     /// When the record given out last expires. REQUIRES: one was, and the cursor has not been sought since.
     pub(crate) fn expiry(&self) -> Expiry {
-        self.sources.get(self.front).map_or(Expiry::NEVER, CursorSource::expiry)
+        match self.sources.get(self.front) {
+            Some(source) if source.valid() && source.tag() == Tag::Operand => self.folded.expiry(),
+            source => source.map_or(Expiry::NEVER, CursorSource::expiry),
+        }
     }
 
     /// Counts the records from here on.
@@ -324,6 +332,9 @@ impl Cursor {
             let hider = if self.any_ranges { self.hider(first) } else { None };
             if hider.is_none() && source.tag() != Tag::Tombstone {
                 self.front = first;
+                if source.tag() == Tag::Operand {
+                    self.fold_front()?;
+                }
                 self.open = self.count_open(to);
                 return Ok(true);
             }

@@ -166,7 +166,7 @@ impl CursorSource {
     }
 
     /// How many records follow in the batch that may be given out: `within` says so of their keys, and they
-    /// are no deletes.
+    /// are no deletes and no operands.
     #[inline(always)]
     pub(super) fn count_open(&self, within: impl Fn(&[u8]) -> bool) -> usize {
         let here = self.at - self.batch_at;
@@ -189,7 +189,8 @@ impl CursorSource {
             }
             open = low;
         }
-        (1..=open).find(|&n| record(n).tag == Tag::Tombstone).map_or(open, |n| n - 1)
+        let is_more = |n: &usize| matches!(record(*n).tag, Tag::Tombstone | Tag::Operand);
+        (1..=open).find(is_more).map_or(open, |n| n - 1)
     }
 
     /// Goes to one of the records that `count_open` has counted.

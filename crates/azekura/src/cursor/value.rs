@@ -2,8 +2,10 @@
 
 use super::source::CursorSource;
 use crate::base::codec::usize_of;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::engine::Engine;
+use crate::format::expiry::Expiry;
+use crate::format::operand::Number;
 use crate::values::ahead::ReadAhead;
 use crate::values::{LargeValue, ValuePointer};
 use std::fmt;
@@ -39,6 +41,8 @@ pub struct LazyValue<'a>(Inner<'a>);
 enum Inner<'a> {
     /// Beside its key.
     Here(&'a [u8]),
+    /// It cannot be had.
+    Failed(&'a Error),
     /// In a value segment; the first source has the reference.
     Apart { sources: Sources<'a>, len: usize, reader: &'a mut Reader, engine: &'a Engine },
 }
@@ -60,10 +64,41 @@ pub(super) struct Reader {
     value: Option<LargeValue>,
 }
 
+/// What was folded for the record given out last.
+pub(super) struct FoldedValue(std::result::Result<(Number, Expiry), Error>);
+
+impl Default for FoldedValue {
+    fn default() -> FoldedValue {
+        FoldedValue(Ok((Number::default(), Expiry::NEVER)))
+    }
+}
+
+impl FoldedValue {
+    pub(super) fn new(folded: std::result::Result<(Number, Expiry), Error>) -> FoldedValue {
+        FoldedValue(folded)
+    }
+
+    fn get(&self) -> std::result::Result<&[u8], &Error> {
+        self.0.as_ref().map(|(number, _)| number.as_slice())
+    }
+
+    pub(super) fn expiry(&self) -> Expiry {
+        self.0.as_ref().map_or(Expiry::NEVER, |(_, expiry)| *expiry)
+    }
+}
+
 impl<'a> LazyValue<'a> {
     #[inline(always)]
     pub(super) fn here(bytes: &'a [u8]) -> LazyValue<'a> {
         LazyValue(Inner::Here(bytes))
+    }
+
+    /// What operands have made.
+    pub(super) fn folded(value: &'a FoldedValue) -> LazyValue<'a> {
+        match value.get() {
+            Ok(bytes) => LazyValue(Inner::Here(bytes)),
+            Err(e) => LazyValue(Inner::Failed(e)),
+        }
     }
 
     /// `engine` is the one behind the cursor's state.
@@ -79,11 +114,13 @@ impl<'a> LazyValue<'a> {
     /// The bytes of the value. They stay until the cursor moves.
     ///
     /// # Errors
-    /// `Corrupt` or `Io` if it cannot be read (the cursor may go on to the next record), `Closed`, `Forked`.
+    /// `Corrupt` or `Io` if it cannot be read (the cursor may go on to the next record), `Closed`, `Forked`;
+    /// `WrongType` if a number was [merged](crate::Table::merge) into a value that is none.
     #[inline(always)]
     pub fn bytes(self) -> Result<&'a [u8]> {
         match self.0 {
             Inner::Here(bytes) => Ok(bytes),
+            Inner::Failed(e) => Err(e.clone()),
             Inner::Apart { sources, reader, engine, .. } => reader.read(sources, engine),
         }
     }
@@ -93,6 +130,7 @@ impl<'a> LazyValue<'a> {
     pub fn len(&self) -> usize {
         match &self.0 {
             Inner::Here(bytes) => bytes.len(),
+            Inner::Failed(_) => 0,
             Inner::Apart { len, .. } => *len,
         }
     }

@@ -21,6 +21,7 @@ use super::ids::Ids;
 use super::indexes::HiddenTables;
 use super::length::{Length, named_bytes, value_end};
 use super::memory::{Division, Load, MemoryBudget, divide};
+use super::operators::Operators;
 use super::pace::Pace;
 use super::relief::{Relief, tight_below};
 use super::state::{Level, State, TableState};
@@ -273,6 +274,7 @@ impl Engine {
             reads_wait: AtomicBool::new(false),
             any_puts_more: AtomicBool::new(false),
             feed: Feeding::new(),
+            operators: Operators::default(),
             counters: Counters::of(&recovered.replayed),
             follower: None,
             looked: None,
@@ -335,6 +337,7 @@ impl Engine {
         next.tables_seq = tables_seq;
         for info in &manifest.tables {
             self.note_lifetime(info.ttl_ms);
+            self.operators.found(info);
             let table = TableState::new(info.id, info.kind, info.name.clone());
             let mut table = TableState { ttl_ms: info.ttl_ms, ..table };
             let mut levels = Vec::new();
@@ -392,7 +395,7 @@ impl Engine {
                     changes.push(change);
                     continue;
                 }
-                if part.block.may_expire() {
+                if part.block.expiring().records > 0 {
                     self.config.clock.use_it();
                 }
                 let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
@@ -417,6 +420,8 @@ impl Engine {
                 self.log.recovered(seq);
             }
         }
+        // The log may have records of tables that are gone.
+        self.operators.retain(&self.state.load());
         self.attach_replayed(&hidden);
         Ok(())
     }

@@ -33,6 +33,8 @@ use super::changes::dropped;
 use super::state::State;
 use super::within;
 use crate::base::error::Result;
+use crate::format::feed::FeedContent;
+use crate::format::operand::Operator;
 use apply::Memtables;
 use queue::{Ready, log_batch, recovered, take_small};
 use std::sync::Arc;
@@ -51,7 +53,7 @@ impl Engine {
         let _admitted = self.admit_batch(&batch)?;
         self.pace_writer(batch.user_bytes)?;
         if self.feed.is_on() {
-            batch.feed = self.gather(&batch)?;
+            batch.feed = self.gather(&batch).inspect_err(|_| batch.give_back())?;
         }
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
@@ -111,6 +113,7 @@ impl Engine {
             order::expect_tables(&state, batch, reads, |id| self.catalog.gone.name_of(id))?;
         }
         self.feed.expect(&state, batch.feed.as_deref(), batch.parts.iter().map(|part| part.table))?;
+        self.operators.expect(&state, batch)?;
         let seq = commit.sequence(&state, batch)?;
         commit.feed(seq, batch);
         Ok(seq)
@@ -144,11 +147,19 @@ impl Engine {
     /// the log once more.
     pub(super) fn apply_recovered(&self, seq: u64, batch: Batch, relog: bool) -> Result<()> {
         let mut commit = self.committer.lock();
+        batch.parts.iter().for_each(|part| self.operators.note(part));
         let ready = if relog { self.log_batch(seq, batch) } else { recovered(&self.memory.pool, batch) };
         self.apply_to(&mut commit, seq, ready, false)?;
         commit.next_seq = seq + 1;
         self.committer.end(commit, &self.state);
         Ok(())
+    }
+
+    /// Whether an operand may be added to a table without a look at the value. (Indexes and lifetimes are those
+    /// who call know.)
+    pub(crate) fn takes_blind(&self, table: u32, operator: Operator) -> bool {
+        let tells_values = || self.feed.fed().content_of(table).is_some_and(|told| told != FeedContent::Keys);
+        self.operators.takes(table, operator) && !(self.feed.is_on() && tells_values())
     }
 
     /// See `Committer::track_snapshot`.

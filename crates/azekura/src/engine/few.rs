@@ -51,7 +51,7 @@ pub(super) fn few_of(
     let mut merger = Merger::new(table.flush_sources(), true, now)?;
     let mut block = Block::new(merger.fixed());
     while !merger.fill(&mut block, usize::MAX)? {}
-    if block.may_expire() {
+    if block.has_words() {
         return Ok(None);
     }
     let few = Few::of(&block);

@@ -304,6 +304,7 @@ fn place(levels: &[Arc<Level>], output: &FlushedRuns, newest: u64, free: bool) -
         // What joins keeps an age of its own (see `run::label`), which deletes must not outlive.
         run.info.ranges > 0
             || run.info.deletes > 0
+            || run.info.operands.records > 0
             || levels.iter().flat_map(|l| &l.runs).any(|r| r.overlaps(&run.info.min, &run.info.max))
     };
     if !free || fresh.iter().any(meets) || levels.is_empty() {

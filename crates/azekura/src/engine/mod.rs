@@ -42,6 +42,7 @@ mod memory;
 #[cfg(all(test, loom))]
 mod models;
 mod open;
+mod operators;
 mod pace;
 mod reclaim;
 mod relief;
@@ -98,6 +99,7 @@ use flusher::Flusher;
 use follower::{Follower, Looked};
 use ids::Ids;
 use memory::MemoryBudget;
+use operators::Operators;
 use pace::Pace;
 use state::State;
 use std::path::PathBuf;
@@ -138,6 +140,8 @@ pub(crate) struct Engine {
     pub(crate) any_puts_more: AtomicBool,
     /// Which tables are fed.
     pub(crate) feed: Feeding,
+    /// Which tables take operands.
+    operators: Operators,
 
     // The parts.
     catalog: Catalog,

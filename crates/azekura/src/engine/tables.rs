@@ -204,6 +204,7 @@ impl Engine {
     /// A table is in no state any more, and its memory no part of the memtables.
     fn forget_table(&self, commit: &mut Commit, table: &TableState) {
         self.memory.count_few(Some(table), None);
+        self.operators.forget(table.id);
         commit.live_bytes -= table.live_bytes().min(commit.live_bytes);
     }
 

@@ -8,7 +8,8 @@
 
 pub(crate) use super::tag::Tag;
 
-use super::expiry::{Content, Expiring, WORD_BYTES};
+use super::expiry::{Content, Expiring, OPERAND_WORD, WORD_BYTES};
+use super::operand::{Operands, STORED_BYTES};
 use super::unpacked::Unpacked;
 use crate::base::codec::{u32_of, u64_at, usize_of};
 use crate::base::key::{SortKey, head_after, head_of};
@@ -23,6 +24,9 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
+    /// Those of operands under keys of eight bytes.
+    pub(crate) const OPERANDS: Fixed = Fixed { stride: STORED_BYTES as u32, tag: Tag::Expiring };
+
     /// The length of each value in a page, where the words of expiring records are a column of their own.
     pub(crate) fn page_stride(self) -> usize {
         usize_of(self.stride) - if self.tag == Tag::Expiring { WORD_BYTES } else { 0 }
@@ -167,7 +171,7 @@ impl Block {
         Content::of(self.tag(i), self.value(i))
     }
 
-    /// The word of record `i`, if it expires.
+    /// The word of record `i`, if it has one.
     #[inline(always)]
     pub(crate) fn word(&self, i: usize) -> Option<u64> {
         if self.tag(i) != Tag::Expiring {
@@ -177,8 +181,8 @@ impl Block {
         (value.len() >= WORD_BYTES).then(|| u64_at(value, 0))
     }
 
-    /// Whether some records may expire.
-    pub(crate) fn may_expire(&self) -> bool {
+    /// Whether some records have words: they expire, or are operands.
+    pub(crate) fn has_words(&self) -> bool {
         match self.fixed {
             Some(f) => f.tag == Tag::Expiring,
             None => self.recs.iter().any(|r| r.tag() == Tag::Expiring),
@@ -390,10 +394,27 @@ impl Block {
     /// Of the records that expire.
     pub(crate) fn expiring(&self) -> Expiring {
         let mut expiring = Expiring::default();
-        if self.may_expire() {
-            (0..self.len()).filter_map(|i| self.word(i)).for_each(|word| expiring.add(word));
+        if self.has_words() {
+            let words = (0..self.len()).filter_map(|i| self.word(i));
+            words.filter(|&word| word < OPERAND_WORD).for_each(|word| expiring.add(word));
         }
         expiring
+    }
+
+    /// Of the records that are operands.
+    pub(crate) fn operands(&self) -> Operands {
+        let mut operands = Operands::default();
+        if self.has_words() {
+            let is_operand = |i: &usize| self.word(*i).is_some_and(|word| word >= OPERAND_WORD);
+            (0..self.len()).filter(is_operand).for_each(|i| operands.add(&self.value(i)[WORD_BYTES..]));
+        }
+        operands
+    }
+
+    /// Whether some records are operands.
+    pub(crate) fn has_operands(&self) -> bool {
+        let is_operand = |i| self.word(i).is_some_and(|word| word >= OPERAND_WORD);
+        self.has_words() && (0..self.len()).any(is_operand)
     }
 
     /// Removes the first `n` records.

@@ -11,6 +11,8 @@ use crate::base::codec::u64_at;
 
 /// Bytes of the word in front of a value.
 pub(crate) const WORD_BYTES: usize = 8;
+/// The word of an operand (see `operand`). Times are far below.
+pub(crate) const OPERAND_WORD: u64 = 1 << 63;
 /// Times from here on are never: the year 4,199.
 const TIME_END_MS: u64 = 1 << 46;
 
@@ -44,9 +46,12 @@ impl Expiry {
         self.0 << 1 | u64::from(tag == Tag::Large)
     }
 
-    /// The time in a word, and what the value behind it is.
+    /// The time in a word, and what the value behind it is. An operand has no time.
     #[inline(always)]
     pub(crate) fn read(word: u64) -> (Expiry, Tag) {
+        if word >= OPERAND_WORD {
+            return (Expiry::NEVER, Tag::Operand);
+        }
         (Expiry(word >> 1), if word & 1 == 0 { Tag::Put } else { Tag::Large })
     }
 }
@@ -89,6 +94,12 @@ impl<'a> Content<'a> {
     where
         'a: 'b,
     {
+        if self.tag == Tag::Operand {
+            out.clear();
+            out.extend_from_slice(&OPERAND_WORD.to_le_bytes());
+            out.extend_from_slice(self.value);
+            return (Tag::Expiring, out);
+        }
         if self.expiry == Expiry::NEVER || self.tag == Tag::Tombstone {
             return (self.tag, self.value);
         }

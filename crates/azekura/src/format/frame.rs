@@ -28,10 +28,11 @@
 //! block, so a block that holds an acknowledged commit is never written again.
 
 use super::block::{Block, Fixed, Tag};
-use super::expiry::WORD_BYTES;
+use super::expiry::{Content, WORD_BYTES};
+use super::operand::Operand;
 use crate::base::checksum::crc;
 use crate::base::codec::{Reader, Writer, u32_at, u32_of, u64_at, usize_of};
-use crate::base::error::Result;
+use crate::base::error::{Result, shown};
 use crate::base::fault::fault;
 use crate::base::key::{SortKey, TableKind};
 use crate::base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, SHORT_COUNT_END};
@@ -354,6 +355,7 @@ pub(crate) fn read_rows(r: &mut Reader<'_>) -> Result<Block> {
             return Err(r.bad("keys out of order"));
         }
         check_word(r, tag, value.len())?;
+        check_operand(r, tag, value)?;
         block.push(key, tag, value);
     }
     Ok(block)
@@ -367,6 +369,16 @@ fn check_word(r: &Reader<'_>, tag: Tag, value_len: usize) -> Result<()> {
     Ok(())
 }
 
+/// Refuses an operand that makes no sense. REQUIRES: what expires has a word.
+fn check_operand(r: &Reader<'_>, tag: Tag, stored: &[u8]) -> Result<()> {
+    match Content::of(tag, stored) {
+        Content { tag: Tag::Operand, value, .. } if Operand::decode(value).is_err() => {
+            Err(r.bad(format!("an operand that makes no sense: {}", shown(value))))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn read_fixed(r: &mut Reader<'_>) -> Result<Block> {
     let n = r.count(8)?;
     let stride = r.u32()?;
@@ -375,6 +387,9 @@ fn read_fixed(r: &mut Reader<'_>) -> Result<Block> {
     check_word(r, tag, usize_of(stride))?;
     let heads = r.take(n * 8)?;
     let values = r.take(n.saturating_mul(usize_of(stride)))?;
+    if tag == Tag::Expiring {
+        values.chunks_exact(usize_of(stride)).try_for_each(|stored| check_operand(r, tag, stored))?;
+    }
     let mut block = Block::new(Some(Fixed { stride, tag }));
     block.heads.extend(heads.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)));
     if block.heads.windows(2).any(|w| w[0] >= w[1]) {

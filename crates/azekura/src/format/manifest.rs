@@ -24,10 +24,12 @@
 //! ```
 
 mod expiry;
+mod operands;
 
 use super::block::{Fixed, Tag};
 use super::expiry::Expiring;
 use super::few::Few;
+use super::operand::Operands;
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
 use crate::base::key::TableKind;
@@ -83,6 +85,8 @@ pub(crate) struct RunInfo {
     pub(crate) large: Vec<(u32, u64)>,
     /// Of the records that expire.
     pub(crate) expiring: Expiring,
+    /// Of those that are operands.
+    pub(crate) operands: Operands,
 }
 
 /// One level.
@@ -408,6 +412,7 @@ fn decode_run(r: &mut Reader<'_>) -> Result<RunInfo> {
         max,
         large,
         expiring: Expiring::default(),
+        operands: Operands::default(),
     };
     if !run.sizes_agree() {
         return Err(r.bad(format!("run {id}: its parts do not fit its extents")));
@@ -484,6 +489,7 @@ mod tests {
             max: b"zz".to_vec(),
             large: vec![(1, 500)],
             expiring: Expiring::default(),
+            operands: Operands::default(),
         };
         Manifest {
             next_id: 10,

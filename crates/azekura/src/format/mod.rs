@@ -8,6 +8,7 @@ pub(crate) mod frame;
 pub(crate) mod guide;
 pub(crate) mod hidden;
 pub(crate) mod manifest;
+pub(crate) mod operand;
 pub(crate) mod packed;
 pub(crate) mod page;
 pub(crate) mod point;

@@ -176,7 +176,7 @@ impl Point {
         let manifest = self.manifest.encode();
         let mut w = Writer::default();
         w.bytes.extend_from_slice(POINT_MAGIC);
-        w.u32(if self.manifest.clock_ms.is_some() { VERSION } else { PLAIN_VERSION });
+        w.u32(if self.manifest.is_plain() { PLAIN_VERSION } else { VERSION });
         w.u64(self.identity.file_id);
         w.u64(self.identity.lineage);
         w.u64(self.hash_seed);

@@ -21,6 +21,8 @@ pub(crate) struct Chunk {
     pub(crate) ranges: Ranges,
     /// The value segments that the records refer to.
     pub(crate) segments: Vec<Arc<Segment>>,
+    /// Whether some records are operands.
+    pub(crate) has_operands: bool,
     filter: Vec<[u8; BLOCK_BYTES]>,
     /// Receives the block's memory when the chunk is dropped.
     pool: Option<Arc<Pool>>,
@@ -38,7 +40,8 @@ impl Chunk {
     /// REQUIRES: `block` is sorted.
     pub(crate) fn new(mut block: Block, ranges: Ranges, segments: Vec<Arc<Segment>>) -> Chunk {
         block.index();
-        Chunk { block, ranges, segments, filter: Vec::new(), pool: None }
+        let has_operands = block.has_operands();
+        Chunk { block, ranges, segments, has_operands, filter: Vec::new(), pool: None }
     }
 
     /// The pool that receives the chunk's memory.

@@ -7,7 +7,7 @@ use crate::format::block::Block;
 
 /// A key and its source as one number, so that one comparison orders both.
 #[inline(always)]
-fn rank(head: u64, source: usize) -> u128 {
+pub(super) fn rank(head: u64, source: usize) -> u128 {
     (u128::from(head) << 32) | source as u128
 }
 

@@ -8,7 +8,7 @@ use crate::format::block::Block;
 use std::cmp::Ordering;
 
 /// The head of a source's next key behind the common prefix, for quick comparison.
-fn head(source: &MergeSource, skip: usize) -> u64 {
+pub(super) fn head(source: &MergeSource, skip: usize) -> u64 {
     if source.block.fixed.is_some() && skip == 0 {
         return source.block.heads[source.at];
     }
@@ -18,7 +18,7 @@ fn head(source: &MergeSource, skip: usize) -> u64 {
 
 /// Whether source `a` comes before source `b`: by key, then the newer one (the lower number) first.
 #[inline(always)]
-fn beats(sources: &[MergeSource], heads: &[u64], a: usize, b: usize) -> bool {
+pub(super) fn beats(sources: &[MergeSource], heads: &[u64], a: usize, b: usize) -> bool {
     match heads[a].cmp(&heads[b]) {
         Ordering::Less => true,
         Ordering::Greater => false,
@@ -31,7 +31,7 @@ fn beats(sources: &[MergeSource], heads: &[u64], a: usize, b: usize) -> bool {
 }
 
 impl Merger {
-    fn heads(&self) -> Vec<u64> {
+    pub(super) fn heads(&self) -> Vec<u64> {
         self.sources.iter().map(|s| head(s, self.skip)).collect()
     }
 
@@ -43,7 +43,7 @@ impl Merger {
 
     /// Whether a range of a newer source deletes the next record of source `i`. Looks in `hiding`, which also
     /// has the ranges of removed sources.
-    fn hidden(&self, i: usize) -> bool {
+    pub(super) fn hidden(&self, i: usize) -> bool {
         if !self.any_ranges {
             return false;
         }
@@ -86,14 +86,14 @@ impl Merger {
 
     /// Whether the next record of a source is an older version of the key that was taken last.
     #[inline(always)]
-    fn is_repeat(&self, i: usize) -> bool {
+    pub(super) fn is_repeat(&self, i: usize) -> bool {
         let mut tmp = [0; 8];
         let source = &self.sources[i];
         self.any_last && source.block.key(source.at, &mut tmp) == self.last.as_slice()
     }
 
     #[inline(always)]
-    fn remember(&mut self, i: usize) {
+    pub(super) fn remember(&mut self, i: usize) {
         let mut tmp = [0; 8];
         let source = &self.sources[i];
         let key = source.block.key(source.at, &mut tmp);

@@ -10,6 +10,7 @@
 mod chunks;
 mod copy;
 mod fixed;
+mod folding;
 mod general;
 mod source;
 mod tree;
@@ -20,6 +21,7 @@ pub(crate) use source::MergeSource;
 use crate::base::error::Result;
 use crate::base::key::common_prefix;
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::operand::Folded;
 use crate::format::ranges::Ranges;
 use copy::copy_block;
 use tree::Tree;
@@ -32,6 +34,10 @@ enum Mode {
     /// All records have eight-byte keys and the same widths.
     Fixed,
     General,
+    /// As `General`, where some records are operands.
+    Folding,
+    /// As `Fixed`, where all records are as long as operands, and stay so.
+    FoldingFixed,
 }
 
 /// A merge in progress.
@@ -58,6 +64,8 @@ pub(crate) struct Merger {
     /// The age of the source at whose partitions `fill` stops. Below, how many of these have been passed.
     watched: Option<usize>,
     partitions: usize,
+    /// The operand of the last key, as long as older records may have its base.
+    pending: Option<Folded>,
 }
 
 impl Merger {
@@ -75,10 +83,19 @@ impl Merger {
         }
         let any_ranges = !ranges.is_empty();
         let now = if sources.iter().any(|s| s.expiring(now).any_past(now)) { now } else { 0 };
-        let fixed = common_widths(&sources).filter(|f| !becomes_deletes(&sources, *f, bottom, now));
-        let mut mode = if fixed.is_some() && !any_ranges { Mode::Fixed } else { Mode::General };
+        let folds = sources.iter().any(MergeSource::has_operands);
+        // What operands are folded to is as long as they are, unless they are folded to values.
+        let stays = |f: &Fixed| !folds || !bottom && *f == Fixed::OPERANDS;
+        let is_fixed = |f: &Fixed| stays(f) && !becomes_deletes(&sources, *f, bottom, now);
+        let fixed = common_widths(&sources).filter(is_fixed);
+        let mut mode = match (fixed.filter(|_| !any_ranges), folds) {
+            (Some(_), true) => Mode::FoldingFixed,
+            (Some(_), false) => Mode::Fixed,
+            (None, true) => Mode::Folding,
+            (None, false) => Mode::General,
+        };
         let skip = common_skip(&sources);
-        if !any_ranges && chain_order(&mut sources) {
+        if !any_ranges && !folds && chain_order(&mut sources) {
             mode = Mode::Chain;
         }
         let mut ready = Vec::with_capacity(sources.len());
@@ -105,6 +122,7 @@ impl Merger {
             any_last: false,
             watched: None,
             partitions: 0,
+            pending: None,
         };
         merger.rebuild();
         Ok(merger)
@@ -127,6 +145,8 @@ impl Merger {
             Mode::Chain => self.fill_chain(out, limit),
             Mode::Fixed => self.fill_fixed(out, limit),
             Mode::General => self.fill_general(out, limit),
+            Mode::Folding => self.fill_folding(out, limit),
+            Mode::FoldingFixed => self.fill_folding_fixed(out, limit),
         }
     }
 
@@ -191,8 +211,8 @@ impl Merger {
     fn rebuild(&mut self) {
         match self.mode {
             Mode::Chain => {}
-            Mode::Fixed => self.rebuild_fixed(),
-            Mode::General => self.rebuild_general(),
+            Mode::Fixed | Mode::FoldingFixed => self.rebuild_fixed(),
+            Mode::General | Mode::Folding => self.rebuild_general(),
         }
     }
 }

@@ -38,6 +38,7 @@ pub(crate) struct MergeSource {
     ranges: Ranges,
     /// Of a level's records; none if those of a chunk were not looked at.
     expiring: Option<Expiring>,
+    has_operands: bool,
 }
 
 impl MergeSource {
@@ -52,6 +53,7 @@ impl MergeSource {
             bounds: chunk.bounds(),
             ranges: chunk.ranges.clone(),
             expiring: None,
+            has_operands: chunk.has_operands,
             feed: Feed::Chunk { chunk, next: 0, window },
         }
     }
@@ -80,6 +82,7 @@ impl MergeSource {
             bounds,
             ranges,
             expiring: Some(runs.iter().fold(Expiring::default(), |sum, run| sum.and(run.info.expiring))),
+            has_operands: runs.iter().any(|run| run.info.operands.records > 0),
             feed: Feed::Run(RunReader::new(all).without(skipped)),
         })
     }
@@ -99,6 +102,11 @@ impl MergeSource {
             (Feed::Chunk { chunk, .. }, None) if now > 0 => chunk.expiring(),
             _ => Expiring::default(),
         }
+    }
+
+    /// Whether some records are operands.
+    pub(crate) fn has_operands(&self) -> bool {
+        self.has_operands
     }
 
     /// The smallest and the largest key. None if the source is empty.

@@ -18,6 +18,7 @@ use crate::base::limits::{ALIGN_BYTES, PAGE_BYTES, WRITEBACK_WINDOW_BYTES, align
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::expiry::{Expiring, WORD_BYTES};
 use crate::format::manifest::RunInfo;
+use crate::format::operand::Operands;
 use crate::format::page::FILTER_PAGE_BASE;
 use crate::format::page::{
     GeneralBuilder, PageIdentity, TAIL_BYTES, build_fixed, records_to_fill, seal, seal_records,
@@ -79,6 +80,7 @@ pub(crate) struct RunWriter {
     records: u64,
     deletes: u64,
     expiring: Expiring,
+    operands: Operands,
     large: BTreeMap<u32, u64>,
 }
 
@@ -120,6 +122,7 @@ impl RunWriter {
             records: 0,
             deletes: 0,
             expiring: Expiring::default(),
+            operands: Operands::default(),
             large: BTreeMap::new(),
         }
     }
@@ -173,19 +176,20 @@ impl RunWriter {
         self.last_key.clear();
         self.last_key.extend_from_slice(block.key(block.len() - 1, &mut tmp));
         self.records += block.len() as u64;
-        let (mut deletes, mut expiring) = (0, 0);
+        let (mut deletes, mut words) = (0, 0);
         match block.fixed.map(|f| f.tag) {
             Some(Tag::Tombstone) => deletes = block.len() as u64,
-            Some(Tag::Expiring) => expiring = block.len() as u64,
+            Some(Tag::Expiring | Tag::Operand) => words = block.len() as u64,
             Some(Tag::Put | Tag::Large) => {}
             None => block.recs.iter().for_each(|r| {
                 deletes += u64::from(r.tag() == Tag::Tombstone);
-                expiring += u64::from(r.tag() == Tag::Expiring);
+                words += u64::from(r.tag() == Tag::Expiring);
             }),
         }
         self.deletes += deletes;
-        if expiring > 0 {
+        if words > 0 {
             self.expiring = self.expiring.and(block.expiring());
+            self.operands = self.operands.and(block.operands());
         }
         let Some(filter) = &mut self.filter else { return };
         self.hashes.clear();
@@ -414,6 +418,7 @@ impl RunWriter {
             min,
             large: std::mem::take(&mut self.large).into_iter().collect(),
             expiring: self.expiring,
+            operands: self.operands,
         }))
     }
 

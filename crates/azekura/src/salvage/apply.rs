@@ -32,6 +32,8 @@ struct Target<'a> {
     bytes: usize,
     /// Whether records are put only where there is none, and nothing is deleted.
     only_absent: bool,
+    /// Whether it was said that operands may count twice.
+    is_unsure: bool,
     /// The user's key of the current record.
     key: Vec<u8>,
     /// Keys of a hash table that cannot be recovered, since the hash seed is lost.
@@ -74,6 +76,7 @@ pub(super) fn apply(
             only_absent: false,
             key: Vec::new(),
             unknown_keys: 0,
+            is_unsure: false,
         };
         for (age, group) in &table.ages {
             target.only_absent = *age == UNKNOWN_AGE;
@@ -227,10 +230,24 @@ impl Target<'_> {
         known
     }
 
+    /// Without the manifest it is not known which operands are in other runs, too.
+    fn note_operand(&mut self, report: &mut SalvageReport) {
+        if !report.manifest && !self.is_unsure {
+            self.is_unsure = true;
+            report.lose(format!(
+                "table {:?}: what was merged into numbers may count twice, for which runs had it is not known",
+                self.name
+            ));
+        }
+    }
+
     /// Writes one record, whose key was set.
     fn put(&mut self, Content { tag, value, expiry }: Content<'_>, finds: &mut Finds<'_, '_>) -> Result<()> {
         if self.only_absent && (tag == Tag::Tombstone || self.table.has_record(&self.key)?) {
             return Ok(());
+        }
+        if tag == Tag::Operand {
+            self.note_operand(finds.report);
         }
         let (table, key) = (self.table.clone(), std::mem::take(&mut self.key));
         let mut bytes = key.len() + value.len();
@@ -238,6 +255,13 @@ impl Target<'_> {
         let done = match tag {
             Tag::Put | Tag::Expiring => txn.put_until(&table, &key, value, expiry),
             Tag::Tombstone => txn.remove(&table, &key),
+            Tag::Operand => match txn.merge_stored(&table, &key, value) {
+                Err(Error::WrongType { detail }) => {
+                    finds.report.lose(detail);
+                    txn.remove(&table, &key)
+                }
+                done => done,
+            },
             Tag::Large => match finds.values.read(value) {
                 Some(large) => {
                     finds.report.values += 1;

@@ -33,12 +33,16 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// As [`commit`](WriteTxn::commit), without `Conflict` but for one over the name of a table; an error that
-    /// a new index has for a record; what reading the old values meets. Nothing is written then. It may take
-    /// as long as others write the same keys of a table with indexes.
+    /// As [`commit`](WriteTxn::commit), without `Conflict` but for one over the name of a table, and over a key
+    /// whose value a [`merge`](WriteTxn::merge) had to read; an error that a new index has for a record; what
+    /// reading the old values meets. Nothing is written then. It may take as long as others write the same
+    /// keys of a table with indexes.
     pub fn commit_blind(mut self) -> Result<()> {
         let refused = Arc::new(Refused::default());
         loop {
+            if self.has_merged_reading {
+                return self.commit();
+            }
             let tables = self.tables.clone();
             let Some(mut batch) = self.take_batch()? else { return Ok(()) };
             batch.refused = Some(refused.clone());
@@ -82,6 +86,10 @@ impl WriteTxn {
             table.kind.user_key(block.key(i, &mut tmp), self.db.engine.hash_seed, &mut key)?;
             let content = block.content(i);
             let Content { tag, value, expiry } = content;
+            if tag == Tag::Operand {
+                self.merge_stored(table, &key, value)?;
+                continue;
+            }
             if self.buffer(table)?.indexes.is_some() {
                 match tag {
                     Tag::Large => {

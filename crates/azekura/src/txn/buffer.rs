@@ -15,6 +15,7 @@ use crate::base::key::{common_prefix, head_after};
 use crate::base::life::Moment;
 use crate::engine::{BatchPart, Indexes};
 use crate::format::block::{Block, Fixed, Tag};
+use crate::format::operand::Operator;
 use crate::format::ranges::{Range, Ranges};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
@@ -32,6 +33,8 @@ pub(crate) struct TableBuffer {
     pub(crate) seen: Moment,
     /// The table's indexes when it was first written to. They are kept with it.
     pub(crate) indexes: Indexes,
+    /// The operator of its operands, if there are some.
+    pub(crate) operator: Option<Operator>,
     /// How long the table's records live if nothing else is said, in milliseconds. 0: until they are removed.
     pub(crate) ttl_ms: u64,
     /// The writes in order; keys may repeat. `block.fixed` tells which form.
@@ -87,6 +90,7 @@ impl TableBuffer {
             table,
             seen: Moment::default(),
             indexes: None,
+            operator: None,
             ttl_ms: 0,
             ops: Block::default(),
             last_head: 0,
@@ -116,11 +120,7 @@ impl TableBuffer {
 
     /// One without writes, for the same table and the same indexes of it.
     pub(crate) fn anew(&self) -> TableBuffer {
-        TableBuffer {
-            indexes: self.indexes.clone(),
-            ttl_ms: self.ttl_ms,
-            ..TableBuffer::new(self.table, self.pool.clone())
-        }
+        TableBuffer::new(self.table, self.pool.clone()).of(self.indexes.clone(), self.ttl_ms)
     }
 
     /// A write to a key of eight bytes, given as a number.
@@ -196,7 +196,7 @@ impl TableBuffer {
     pub(crate) fn remove_range(&mut self, range: Range) {
         self.keep_before();
         let before = std::mem::take(&mut self.before);
-        let (generation, ttl_ms) = (self.generation + 1, self.ttl_ms);
+        let (generation, ttl_ms, operator) = (self.generation + 1, self.ttl_ms, self.operator);
         let pool = self.pool.clone();
         let sorted = std::mem::replace(self, TableBuffer::new(self.table, pool.clone())).sorted();
         let TableBufferSorted { table, block, ranges, segments, indexes, user_bytes } = sorted;
@@ -216,6 +216,7 @@ impl TableBuffer {
             ttl_ms,
             user_bytes,
             generation,
+            operator,
             before,
             ..TableBuffer::new(table, pool)
         };

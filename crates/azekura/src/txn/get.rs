@@ -5,6 +5,7 @@ use crate::base::key::{SortKey, TableKind};
 use crate::engine::state::{HitRate, Level, TableState};
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
+use crate::format::operand::{Fold, Number};
 use crate::memtable::chunk::Chunk;
 use crate::run::{Hit, PageHandle, find_held};
 use std::cell::Cell;
@@ -17,6 +18,8 @@ pub(crate) enum FoundValue<'a> {
     Memory(&'a [u8]),
     /// In a page of a run.
     Page(Hit<'a>),
+    /// Nowhere: it was folded of operands and what is below them.
+    Folded(Number),
 }
 
 impl FoundValue<'_> {
@@ -26,6 +29,7 @@ impl FoundValue<'_> {
         match self {
             FoundValue::Memory(b) => b,
             FoundValue::Page(hit) => &hit.page[hit.value.clone()],
+            FoundValue::Folded(number) => number,
         }
     }
 }
@@ -33,6 +37,8 @@ impl FoundValue<'_> {
 /// A key that is looked for.
 struct Sought<'k> {
     key: SortKey<'k>,
+    /// Later commits do not count.
+    seq: u64,
     kind: TableKind,
     /// Computed when it is first asked for: not every lookup needs it.
     hash: Cell<Option<u64>>,
@@ -69,12 +75,15 @@ pub(crate) fn lookup<'a, R>(
     now: impl FnOnce() -> u64,
     f: impl FnOnce(Tag, FoundValue<'a>, Expiry) -> R,
 ) -> Result<Option<R>> {
-    let sought = Sought { key, kind: t.kind, hash: Cell::new(None) };
+    let sought = Sought { key, seq, kind: t.kind, hash: Cell::new(None) };
     if t.active.is_some() || !t.chunks.is_empty() || !t.frozen.is_empty() {
         match in_active(t, seq, key).or_else(|| in_chunks(t, &sought)) {
             Some(InMemory::Hidden | InMemory::Record(Tag::Tombstone, _)) => return Ok(None),
             Some(InMemory::Record(tag, stored)) => {
                 let Content { tag, value, expiry } = Content::of(tag, stored);
+                if tag == Tag::Operand {
+                    return give_folded(t, &sought, now, f);
+                }
                 if tag == Tag::Tombstone || is_gone(expiry, now) {
                     return Ok(None);
                 }
@@ -83,7 +92,15 @@ pub(crate) fn lookup<'a, R>(
             None => {}
         }
     }
-    in_levels(t, &sought, |hit| give(hit, now, f))
+    in_levels(t, &sought, |found| match found {
+        Found::Few(value) => Ok(Some(f(Tag::Put, FoundValue::Memory(value), Expiry::NEVER))),
+        Found::Hit(hit) => match hit.content() {
+            (Tag::Tombstone, _) => Ok(None),
+            (Tag::Operand, _) => give_folded(t, &sought, now, f),
+            (_, expiry) if is_gone(expiry, now) => Ok(None),
+            (tag, expiry) => Ok(Some(f(tag, FoundValue::Page(hit), expiry))),
+        },
+    })
 }
 
 /// What the memtable says of a key.
@@ -137,12 +154,12 @@ type Early<'a> = Option<(usize, PageHandle<'a>)>;
 fn in_levels<'a, R>(
     t: &'a TableState,
     sought: &Sought<'_>,
-    f: impl FnOnce(Found<'a>) -> Option<R>,
+    f: impl FnOnce(Found<'a>) -> Result<Option<R>>,
 ) -> Result<Option<R>> {
     let levels = t.levels.as_slice();
     let Some((oldest, newer)) = levels.split_last() else {
         let found = t.few.as_ref().and_then(|few| few.find(sought.key));
-        return Ok(found.and_then(|value| f(Found::Few(value))));
+        return found.map_or(Ok(None), |value| f(Found::Few(value)));
     };
     let hit_rate = oldest.hit_rate();
     let asked = if hit_rate == HitRate::Finds { newer.len() } else { levels.len() };
@@ -161,7 +178,7 @@ fn search_eagerly<'a, R>(
     asked: usize,
     hit_rate: HitRate,
     sought: &Sought<'_>,
-    f: impl FnOnce(Found<'a>) -> Option<R>,
+    f: impl FnOnce(Found<'a>) -> Result<Option<R>>,
 ) -> Result<Option<R>> {
     let runs = levels[..asked].iter().filter_map(|level| level.run_for(sought.key));
     runs.for_each(|run| run.prefetch_filter(sought.hash()));
@@ -191,17 +208,17 @@ fn search<'a, R>(
     asked: usize,
     sought: &Sought<'_>,
     mut early: impl FnMut(usize) -> Early<'a>,
-    f: impl FnOnce(Found<'a>) -> Option<R>,
+    f: impl FnOnce(Found<'a>) -> Result<Option<R>>,
 ) -> Result<Option<R>> {
     let Some(oldest) = levels.last() else { return Ok(None) };
     let mut f = Some(f);
     for (i, level) in levels.iter().enumerate() {
         let found = in_level(level, i < asked, early(i), sought, |hit| {
             oldest.record_hit_at(hit.place);
-            f.take().and_then(|f| f(Found::Hit(hit)))
+            f.take().map_or(Ok(None), |f| f(Found::Hit(hit)))
         })?;
         match found {
-            Some(record) => return Ok(record),
+            Some(record) => return record,
             None if level.ranges.covers(sought.key.bytes) => return Ok(None),
             None => {}
         }
@@ -245,20 +262,56 @@ enum Found<'a> {
     Hit(Hit<'a>),
 }
 
-#[inline(always)]
-fn give<'a, R>(
-    found: Found<'a>,
+/// Hands what the operands of a key and what is below them make to `f`.
+#[cold]
+#[inline(never)]
+fn give_folded<'a, R>(
+    t: &'a TableState,
+    sought: &Sought<'_>,
     now: impl FnOnce() -> u64,
     f: impl FnOnce(Tag, FoundValue<'a>, Expiry) -> R,
-) -> Option<R> {
-    match found {
-        Found::Few(value) => Some(f(Tag::Put, FoundValue::Memory(value), Expiry::NEVER)),
-        Found::Hit(hit) => {
+) -> Result<Option<R>> {
+    let mut fold = Fold::new(now());
+    fold_memory(t, sought, &mut fold)?;
+    if t.levels.is_empty() && fold.goes_on() {
+        let few = t.few.as_ref().and_then(|few| few.find(sought.key));
+        few.map_or(Ok(()), |value| fold.add(Content { tag: Tag::Put, value, expiry: Expiry::NEVER }))?;
+    }
+    for level in t.levels.iter() {
+        if !fold.goes_on() {
+            break;
+        }
+        let found = in_level(level, true, None, sought, |hit| {
             let (tag, expiry) = hit.content();
-            if tag == Tag::Tombstone || is_gone(expiry, now) {
-                return None;
-            }
-            Some(f(tag, FoundValue::Page(hit), expiry))
+            fold.add(Content { tag, value: &hit.page[hit.value.clone()], expiry })
+        })?;
+        found.transpose()?;
+        if level.ranges.covers(sought.key.bytes) {
+            fold.hide();
         }
     }
+    match fold.end() {
+        Ok(folded) => Ok(folded.map(|(number, expiry)| f(Tag::Put, FoundValue::Folded(number), expiry))),
+        Err(clash) => Err(clash.clash_error(&t.name, t.kind, sought.key.bytes)),
+    }
+}
+
+/// Folds what the memtable has of a key.
+fn fold_memory(t: &TableState, sought: &Sought<'_>, fold: &mut Fold) -> Result<()> {
+    if let Some(InMemory::Record(tag, stored)) = in_active(t, sought.seq, sought.key) {
+        fold.add(Content::of(tag, stored))?;
+    }
+    let hash = sought.hash();
+    for chunk in t.chunks.iter().chain(t.frozen.iter()) {
+        if !fold.goes_on() {
+            break;
+        }
+        if let Some(i) = chunk.find(sought.key, hash) {
+            fold.add(chunk.block.content(i))?;
+        }
+        if chunk.ranges.covers(sought.key.bytes) {
+            fold.hide();
+        }
+    }
+    Ok(())
 }

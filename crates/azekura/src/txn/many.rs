@@ -82,7 +82,7 @@ fn get_group<K: AsRef<[u8]>>(
     }
     let sorts = &sorts[..group.len()];
     if t.memtable_is_empty() && t.few.is_none() && t.levels.iter().all(|l| l.ranges.is_empty()) {
-        return group_in_runs(t, sorts, now, &mut give);
+        return group_in_runs(t, seq, sorts, now, &mut give);
     }
     for (i, &sort) in sorts.iter().enumerate() {
         let found = lookup(t, seq, sort, now, |tag, slot, _| give(i, Some((tag, slot.bytes()))))?;
@@ -140,6 +140,7 @@ struct Step<'a> {
 
 fn group_in_runs(
     t: &TableState,
+    seq: u64,
     sorts: &[SortKey<'_>],
     now: impl Fn() -> u64 + Copy,
     give: &mut impl FnMut(usize, Option<(Tag, &[u8])>) -> Result<()>,
@@ -162,11 +163,17 @@ fn group_in_runs(
             let Some((guess, handle)) = handles[i].take() else { continue };
             let found = find_held(steps[i].page, handle, guess, sort, |hit| {
                 let (tag, expiry) = hit.content();
+                if tag == Tag::Operand {
+                    return Ok(false);
+                }
                 let found = (!is_gone(expiry, now)).then(|| (tag, &hit.page[hit.value.clone()]));
-                give(i, found)
+                give(i, found).map(|()| true)
             });
             if let Some(given) = found {
-                given?;
+                if !given? {
+                    lookup(t, seq, sort, now, |tag, slot, _| give(i, Some((tag, slot.bytes()))))?
+                        .transpose()?;
+                }
                 wanted[i] = false;
             }
         }

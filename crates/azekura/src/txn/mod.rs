@@ -10,6 +10,7 @@ pub(crate) mod get;
 pub(crate) mod indexed;
 mod local;
 pub(crate) mod many;
+mod merging;
 mod own;
 mod read;
 mod reading;

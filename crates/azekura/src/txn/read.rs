@@ -103,7 +103,8 @@ impl ReadTxn {
     ///
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later,
-    /// `Invalid` if it is of another database, `Closed`, `Forked`.
+    /// `Invalid` if it is of another database, `Closed`, `Forked`; `WrongType` if a number was
+    /// [merged](Table::merge) into a value that is none.
     pub fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.copy_of(table, key.as_ref())
     }
@@ -141,7 +142,7 @@ impl ReadTxn {
         let give = |tag, slot: FoundValue<'_>, _| unsafe {
             ValueRef::resolve(tag, slot, None, |reference| self.large(reference))
         };
-        match self.follow_hint(t, key)? {
+        match self.follow_hint(t, key)?.filter(|&(_, place)| !self.is_operand(place)) {
             Some((page_number, place)) => match self.pin_hinted(page_number, place)? {
                 Some((tag, slot)) => give(tag, slot, Expiry::NEVER).map(Some),
                 None => Ok(None),
@@ -196,13 +197,16 @@ impl ReadTxn {
             // Taken out while `f` runs, for `f` may read from this transaction too.
             let Some(hint) = self.hint.take() else { return Ok(None) };
             let Content { tag, value, expiry } = hint.held.page().content(place);
-            let out = match tag {
-                Tag::Tombstone => Ok(None),
-                _ if is_gone(expiry, || self.now()) => Ok(None),
-                _ => resolve(tag, value, |reference| self.large(reference), |v| f(v, expiry)).map(Some),
-            };
-            self.hint.borrow_mut().get_or_insert(hint);
-            return out;
+            // (What an operand makes is looked for, and the hint is gone.)
+            if tag != Tag::Operand {
+                let out = match tag {
+                    Tag::Tombstone => Ok(None),
+                    _ if is_gone(expiry, || self.now()) => Ok(None),
+                    _ => resolve(tag, value, |reference| self.large(reference), |v| f(v, expiry)).map(Some),
+                };
+                self.hint.borrow_mut().get_or_insert(hint);
+                return out;
+            }
         }
         let t = self.snapshot.newer(t, self.engine())?;
         let mut buf = KeyBuf::new();
@@ -210,6 +214,12 @@ impl ReadTxn {
         let large = |reference: &[u8]| self.large(reference);
         self.find(t, sort, |tag, slot, expiry| resolve(tag, slot.bytes(), large, |v| f(v, expiry)))?
             .transpose()
+    }
+
+    /// The value of a sort key, or the reference to it, and when it expires.
+    pub(super) fn base_of(&self, table: &Table, sort: SortKey<'_>) -> Result<Option<(Tag, Vec<u8>, Expiry)>> {
+        let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
+        self.find(t, sort, |tag, slot, expiry| (tag, slot.bytes().to_vec(), expiry))
     }
 
     /// Reads a large value, and ahead of it if they are read in order.
@@ -240,6 +250,12 @@ impl ReadTxn {
         }
         hint.next += 1;
         Ok(Some((hint.held.number, hint.next - 1)))
+    }
+
+    /// Whether an operand stands at a place of the hinted page.
+    fn is_operand(&self, place: usize) -> bool {
+        let hint = self.hint.borrow();
+        hint.as_ref().is_some_and(|hint| hint.held.page().content(place).tag == Tag::Operand)
     }
 
     /// Pins the hinted page once more, for a reference that outlives the hint.
@@ -297,7 +313,8 @@ impl ReadTxn {
     /// The values of several keys, in their order. Much faster than one by one.
     ///
     /// # Errors
-    /// As [`get`](ReadTxn::get).
+    /// As [`get`](ReadTxn::get), if one of the values cannot be read: then none is given. The others can be
+    /// read one by one.
     pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         let mut out = vec![None; keys.len()];
         self.get_many_with(table, keys, |i, v| out[i] = v.map(<[u8]>::to_vec))?;
@@ -308,7 +325,8 @@ impl ReadTxn {
     /// value.
     ///
     /// # Errors
-    /// As [`get`](ReadTxn::get).
+    /// As [`get`](ReadTxn::get), if one of the values cannot be read: `f` may have had some of the others before.
+    /// They can be read one by one.
     pub fn get_many_with<K: AsRef<[u8]>>(
         &self,
         table: &Table,

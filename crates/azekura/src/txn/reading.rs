@@ -17,6 +17,7 @@ use crate::cursor::{Cursor, KeyRange, Limits, Records, Way};
 use crate::engine::{Table, key_mark};
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
+use crate::format::operand::{ABSENT, Folded, Number, Operand};
 use crate::format::ranges::Range;
 use crate::memtable::chunk::Chunk;
 use std::sync::Arc;
@@ -43,7 +44,25 @@ impl WriteTxn {
         if content.tag == Tag::Tombstone || is_gone(content.expiry, || self.now()) {
             return OwnWrite::Nothing;
         }
+        if content.tag == Tag::Operand {
+            return OwnWrite::Operand(content.value);
+        }
         OwnWrite::Content(content)
+    }
+
+    /// What an own operand and the snapshot make. The key counts as read.
+    #[cold]
+    fn read_folded(&self, table: &Table, sort: SortKey<'_>, operand: &[u8]) -> Result<(Number, Expiry)> {
+        self.track(table, sort);
+        let operand = Operand::decode(operand)?;
+        let folded = match self.snapshot().base_of(table, sort)? {
+            Some((tag, value, expiry)) => operand.onto(Content { tag, value: &value, expiry })?,
+            None => operand.onto(ABSENT)?,
+        };
+        match folded {
+            Folded::Value(number, expiry) => Ok((number, expiry)),
+            Folded::Operand(clash) => Err(clash.clash_error(&table.name, table.kind, sort.bytes)),
+        }
     }
 
     /// The time by which records have expired or not. Until there is a snapshot it goes on.
@@ -81,6 +100,10 @@ impl WriteTxn {
             OwnWrite::Content(Content { tag, value, expiry }) => {
                 let large = |reference: &[u8]| self.db.engine.values.read(reference);
                 resolve(tag, value, large, |v| f(v, expiry)).map(Some)
+            }
+            OwnWrite::Operand(operand) => {
+                let (number, expiry) = self.read_folded(table, sort, operand)?;
+                Ok(Some(f(&number, expiry)))
             }
             OwnWrite::Untouched => {
                 self.track(table, sort);
@@ -122,6 +145,10 @@ impl WriteTxn {
                 // SAFETY: the bytes are in a buffer of `self`, from which the result borrows: no write can
                 // change or move them as long as it lives.
                 unsafe { ValueRef::resolve(tag, FoundValue::Memory(value), None, large) }.map(Some)
+            }
+            OwnWrite::Operand(operand) => {
+                let (number, _) = self.read_folded(table, sort, operand)?;
+                Ok(Some(ValueRef::folded(number)))
             }
             OwnWrite::Untouched => {
                 self.track(table, sort);
@@ -172,7 +199,7 @@ impl WriteTxn {
     /// The values of several keys, in their order.
     ///
     /// # Errors
-    /// As [`ReadTxn::get`].
+    /// As [`ReadTxn::get_many`].
     pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         keys.iter().map(|k| self.get(table, k)).collect()
     }
@@ -301,6 +328,8 @@ impl WriteTxn {
 enum OwnWrite<'a> {
     /// A value, or the reference to it.
     Content(Content<'a>),
+    /// An operand, on what the snapshot has.
+    Operand(&'a [u8]),
     Nothing,
     /// The snapshot decides.
     Untouched,

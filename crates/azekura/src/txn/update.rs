@@ -56,7 +56,13 @@ impl WriteTxn {
     }
 
     /// Sets the value of a key that had one until this time, or had none.
-    fn put_changed(&mut self, table: &Table, key: &[u8], value: &[u8], was: Option<Expiry>) -> Result<()> {
+    pub(super) fn put_changed(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        value: &[u8],
+        was: Option<Expiry>,
+    ) -> Result<()> {
         match was {
             Some(expiry) if expiry != Expiry::NEVER || self.buffer(table)?.ttl_ms > 0 => {
                 self.put_until(table, key, value, expiry)

@@ -7,6 +7,7 @@ use super::get::FoundValue;
 use crate::base::error::Result;
 use crate::engine::state::State;
 use crate::format::block::Tag;
+use crate::format::operand::Number;
 use crate::run::PageHandle;
 use crate::values::LargeValue;
 use std::fmt;
@@ -14,7 +15,8 @@ use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Hands a record's value to `f`, whose tag is not `Expiring`. A large one is what `large` reads by the reference that is stored for it.
+/// Hands a record's value to `f`, whose tag is none that stands for another. A large one is what `large` reads by the
+/// reference that is stored for it.
 #[inline(always)]
 pub(crate) fn resolve<R>(
     tag: Tag,
@@ -24,7 +26,7 @@ pub(crate) fn resolve<R>(
 ) -> Result<R> {
     match tag {
         Tag::Large => large(stored).map(|value| f(&value)),
-        Tag::Put | Tag::Tombstone | Tag::Expiring => Ok(f(stored)),
+        Tag::Put | Tag::Tombstone | Tag::Expiring | Tag::Operand => Ok(f(stored)),
     }
 }
 
@@ -35,6 +37,8 @@ enum Inner {
     Page(PageHandle<'static>, Range<usize>),
     /// A large value, which keeps its own place.
     Large(LargeValue),
+    /// What stands nowhere.
+    Folded(Number),
 }
 
 /// A value read without a copy. It dereferences to its bytes.
@@ -68,6 +72,11 @@ unsafe impl Send for ValueRef<'_> {}
 unsafe impl Sync for ValueRef<'_> {}
 
 impl<'a> ValueRef<'a> {
+    /// A value that was folded.
+    pub(crate) fn folded(number: Number) -> ValueRef<'a> {
+        ValueRef { inner: Inner::Folded(number), _state: None, _owner: std::marker::PhantomData }
+    }
+
     /// As `resolve`, of a value found in the tables of a state.
     ///
     /// # Safety
@@ -86,6 +95,7 @@ impl<'a> ValueRef<'a> {
                 let page = unsafe { hit.page.extend() };
                 Inner::Page(page, hit.value)
             }
+            FoundValue::Folded(number) => Inner::Folded(number),
         };
         Ok(ValueRef { inner, _state: state, _owner: std::marker::PhantomData })
     }
@@ -101,6 +111,7 @@ impl Deref for ValueRef<'_> {
             Inner::Memory(bytes) => unsafe { bytes.as_ref() },
             Inner::Page(page, at) => &page[at.clone()],
             Inner::Large(value) => value,
+            Inner::Folded(number) => number,
         }
     }
 }

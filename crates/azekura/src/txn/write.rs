@@ -110,6 +110,8 @@ pub struct WriteTxn {
     /// A write failed half-way (out of space for a large value, or a range whose records could not all be
     /// read for their indexes): it can only be rolled back.
     broken: Option<Error>,
+    /// A merge has read, so a conflict is one.
+    pub(super) has_merged_reading: bool,
     /// What a record that expires is written from.
     scratch: Vec<u8>,
 }
@@ -149,7 +151,7 @@ fn check_value(value: &[u8]) -> Result<()> {
 
 /// Adds a write to the buffer of its table.
 #[inline(always)]
-fn push(buffer: &mut TableBuffer, kind: TableKind, seed: u64, key: &[u8], tag: Tag, value: &[u8]) {
+pub(super) fn push(buffer: &mut TableBuffer, kind: TableKind, seed: u64, key: &[u8], tag: Tag, value: &[u8]) {
     if let Ok(b) = <[u8; 8]>::try_from(key) {
         let number = u64::from_be_bytes(b);
         let head = if kind == TableKind::Hash { mix(number ^ seed) } else { number };
@@ -181,6 +183,7 @@ impl WriteTxn {
             indexed: Indexed::default(),
             tables: None,
             broken: None,
+            has_merged_reading: false,
             scratch: Vec::new(),
         }
     }

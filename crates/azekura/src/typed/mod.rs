@@ -26,6 +26,7 @@ mod codec;
 mod expiry;
 #[cfg(feature = "serde")]
 mod json;
+mod merges;
 mod methods;
 mod numbers;
 mod records;

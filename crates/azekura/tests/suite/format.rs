@@ -6,7 +6,7 @@
 use crate::reader::{
     Doc, Entries, Fed, Field, Records, Seen, Tables, filter_hash8, hash, mix, page_checksum, read, restored,
 };
-use azekura::{Db, Durability, FeedContent, Options, Table, TableKind, WriteTxn};
+use azekura::{Db, Durability, FeedContent, Merge, Options, Table, TableKind, WriteTxn};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -238,6 +238,65 @@ fn expiring(world: &mut World) {
     assert!(lifetimes.len() == 2 && world.seen.iter().all(|seen| seen.lifetimes.len() < 2));
 }
 
+/// Operands of all operators, in the log and in runs, over values, deletes, nothing, and what is no number.
+fn merging(world: &mut World) {
+    world.model.values_mut().for_each(|(_, records)| records.clear());
+    let (db, tables) = world.open(&world.dir.join("merging"));
+    let merges: [fn(u64) -> Merge; 9] = [
+        Merge::AddU64,
+        |n| Merge::AddF64(n as f64),
+        |n| Merge::MinI64(n.cast_signed() - 500),
+        |n| Merge::MaxI64(n.cast_signed() - 500),
+        Merge::MinU64,
+        Merge::MaxU64,
+        |n| Merge::MinF64(n as f64 / 4.0),
+        |n| Merge::MaxF64(n as f64 / 4.0),
+        Merge::BitOr,
+    ];
+    // An operator has a table of its own.
+    for (o, merge) in merges.into_iter().enumerate() {
+        let name = format!("merged {o}");
+        let t = db.table(&name, if o % 2 == 0 { TableKind::Ordered } else { TableKind::Hash }).unwrap();
+        world.model.insert(name.clone(), (o % 2 == 1, Records::new()));
+        let key = |i: u64| if i % 5 == 4 { url(i) } else { i.to_be_bytes().to_vec() };
+        for round in 0..4u64 {
+            let mut w = db.write();
+            for i in 0..300u64 {
+                let n = (i * 37 + round * 101) % 1000;
+                match (i + round) % 7 {
+                    0 => world.put(&mut w, &t, &key(i), n.to_le_bytes().to_vec()),
+                    1 => world.remove(&mut w, &t, &key(i)),
+                    _ => {
+                        w.merge(&t, key(i), merge(n)).unwrap();
+                        let number = w.get(&t, key(i)).unwrap().unwrap();
+                        world.model.get_mut(&name).unwrap().1.insert(key(i), number);
+                    }
+                }
+            }
+            w.commit().unwrap();
+            db.sync().unwrap();
+            if o == 0 {
+                world.compare("merging", "merged, logged");
+            }
+            if round < 3 {
+                db.flush().unwrap();
+            }
+        }
+    }
+    let t = &tables[1];
+    t.put("text", "no number").unwrap();
+    t.put("large", value(2, 60_000)).unwrap();
+    db.flush().unwrap();
+    t.merge("text", Merge::AddU64(1)).unwrap();
+    t.merge("large", Merge::AddU64(1)).unwrap();
+    db.sync().unwrap();
+    world.compare("merging", "merged, in runs and the log");
+    db.flush().unwrap();
+    world.compare("merging", "merged, in runs");
+    db.compact().unwrap();
+    world.compare("merging", "merged, folded");
+}
+
 /// The examples of the page, and limits that programs know too.
 fn expect_examples(doc: &Doc) {
     let examples = [
@@ -425,7 +484,7 @@ fn a_second_chain(world: &mut World, crashed: &Path) {
 
 /// Every kind of structure was met, and no name of the page was left over.
 fn expect_all_kinds(world: &World) {
-    let all: [fn(&Seen) -> usize; 30] = [
+    let all: [fn(&Seen) -> usize; 33] = [
         |s| usize::from(s.is_copy),
         |s| s.pages[0],
         |s| s.pages[1],
@@ -433,6 +492,9 @@ fn expect_all_kinds(world: &World) {
         |s| s.expiring_pages[0],
         |s| s.expiring_pages[1],
         |s| s.expired,
+        |s| s.operands[0],
+        |s| s.operands[1],
+        |s| s.operands[2],
         |s| s.run_forms[0],
         |s| s.run_forms[1],
         |s| s.covers[0],
@@ -494,6 +556,8 @@ fn an_independent_reader_finds_every_record() {
     world.model.retain(|name, _| names.iter().any(|n| n.0 == name));
     moved_in_parts(&mut world);
     expiring(&mut world);
+    world.model.remove("cache");
+    merging(&mut world);
     expect_all_kinds(&world);
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -24,6 +24,7 @@ mod log_end;
 mod log_waiting;
 mod mapped;
 mod merges;
+mod merging;
 mod model;
 mod not_durable;
 mod pages;

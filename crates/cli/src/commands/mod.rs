@@ -14,6 +14,7 @@ pub mod get;
 pub mod import;
 pub mod index;
 pub mod info;
+pub mod merge;
 pub mod mirror;
 pub mod points;
 pub mod promote;

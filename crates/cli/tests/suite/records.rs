@@ -317,3 +317,26 @@ fn a_record_with_a_time_to_live_goes_by_itself() {
     place.run(["set", "db.azk", "k", "v", "-t", "brief", "--ttl", "3600"]).succeeds();
     assert_eq!(place.run(["get", "db.azk", "k", "-t", "brief"]).succeeds().stdout(), "v\n");
 }
+
+#[test]
+fn numbers_are_merged() {
+    let place = Place::with_database();
+    let number = |n: i64| n.to_le_bytes().iter().map(|b| format!("{b:02x}")).collect::<String>() + "\n";
+    let get = |key: &str| place.run(["get", "--hex", "db.azk", key]).succeeds().stdout().to_owned();
+    let key = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
+    place.run(["merge", "db.azk", "hits", "add", "5"]).succeeds();
+    place.run(["merge", "db.azk", "hits", "add", "-7"]).succeeds();
+    assert_eq!(get(&key("hits")), number(-2));
+    place.run(["merge", "db.azk", "hits", "max", "3"]).succeeds();
+    assert_eq!(get(&key("hits")), number(3));
+    place.run(["merge", "db.azk", "hits", "or", "12"]).succeeds();
+    assert_eq!(get(&key("hits")), number(15));
+    place.run(["merge", "db.azk", "slowest", "min", "0.25", "--type", "f64"]).succeeds();
+    assert_eq!(get(&key("slowest")), number(0.25f64.to_bits().cast_signed()));
+    place.run(["merge", "db.azk", "hits", "add", "0.5"]).fails(2, "no number");
+    place.run(["merge", "db.azk", "hits", "or", "0.5", "--type", "f64"]).fails(2, "integers");
+    place.run(["set", "db.azk", "apple", "red"]).succeeds();
+    place.run(["merge", "db.azk", "apple", "add", "1"]).fails(2, "the value has 3 bytes");
+    assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "red\n");
+    place.run(["check", "db.azk"]).succeeds();
+}

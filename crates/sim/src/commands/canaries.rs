@@ -33,7 +33,7 @@ const FOLLOWERS: &[&str] = &["followers", "--count", "400", "--seconds", "90"];
 
 const MIRROR: &[&str] = &["mirror", "--count", "4000", "--seconds", "60"];
 
-const CANARIES: [Canary; 21] = [
+const CANARIES: [Canary; 23] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -69,6 +69,12 @@ const CANARIES: [Canary; 21] = [
     Canary {
         name: "forget_entry",
         broken: "a write leaves the old value's entry in an index",
+        command: CRASH_LONG,
+    },
+    Canary { name: "lose_operand", broken: "a merge loses what is below an operand", command: CRASH_LONG },
+    Canary {
+        name: "fold_twice",
+        broken: "a merge folds an operand with its base twice",
         command: CRASH_LONG,
     },
     Canary { name: "show_expired", broken: "what has expired is shown, and kept", command: CRASH_LONG },

@@ -3,7 +3,7 @@
 
 use super::stored::{contents, holding, options};
 use azekura::storage::MemStorage;
-use azekura::{Db, Durability, TableKind, WriteOptions};
+use azekura::{Db, Durability, Merge, TableKind, WriteOptions};
 use std::path::Path;
 
 const PATH: &str = "fuzz.azk";
@@ -80,6 +80,13 @@ fn many(db: &Db) -> azekura::Result<()> {
         }
         txn.commit()?;
         db.flush()?;
+    }
+    let sums = db.table("sums", TableKind::Ordered)?;
+    for _ in 0..2 {
+        sums.merge_many((0..300u64).map(|i| (i.to_be_bytes(), Merge::AddU64(i))))?;
+        sums.put(b"text", b"no number")?;
+        db.flush()?;
+        sums.merge(b"text", Merge::AddU64(1))?;
     }
     table.put(b"in the log", b"only")
 }

@@ -13,6 +13,11 @@ pub const INDEXES: [(&str, &str); 3] =
 /// The number of the first small table.
 pub(super) const SMALL: usize = TABLES.len();
 
+/// The number of the table of sums, and what it is called. (No record expires in it and it has no index, so
+/// that what is merged there reads nothing.)
+pub(super) const SUMS: usize = 1 << 16;
+pub(super) const SUMS_NAME: &str = "sums";
+
 /// The name and kind of a small table, by its number in writes.
 pub(super) fn small(table: usize) -> (String, TableKind) {
     (format!("small {table}"), if table.is_multiple_of(2) { TableKind::Ordered } else { TableKind::Hash })
@@ -20,10 +25,16 @@ pub(super) fn small(table: usize) -> (String, TableKind) {
 
 /// The kind of a table, by its number in writes.
 pub(super) fn kind_of(table: usize) -> TableKind {
+    if table == SUMS {
+        return TableKind::Ordered;
+    }
     TABLES.get(table).map_or_else(|| small(table).1, |t| t.1)
 }
 
 /// The name of a table, by its number in writes.
 pub(super) fn name_of(table: usize) -> String {
+    if table == SUMS {
+        return SUMS_NAME.into();
+    }
     TABLES.get(table).map_or_else(|| small(table).0, |t| t.0.into())
 }

@@ -54,6 +54,8 @@ pub(in crate::engine) struct Checkpoint {
     pub(in crate::engine) flushed_seq: u64,
     /// Whether it named no log chain.
     pub(in crate::engine) clean: bool,
+    /// Whether no record has a word: see `Manifest::is_plain`.
+    pub(in crate::engine) is_plain: bool,
     /// The number that was found when the file was opened.
     pub(in crate::engine) opened: u64,
     /// Which pins are honoured, as its superblock says.
@@ -71,6 +73,7 @@ impl Checkpoint {
             spare: None,
             old_logs: Vec::new(),
             flushed_seq: found.manifest.flushed_seq,
+            is_plain: found.manifest.is_plain(),
             clean: found.manifest.logs.is_empty(),
             opened: found.block.number,
             pins: found.block.pins,
@@ -332,7 +335,8 @@ impl Checkpointer {
         let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
         let pins = self.pin_rules(guard, number);
         let said = if fault!("revoke_silently") { PinRules { honoured_from: 0, ..pins } } else { pins };
-        let (expires, role) = (self.clock.is_used(), Role::Database);
+        let expires = self.clock.is_used() || !guard.is_plain;
+        let role = Role::Database;
         let block =
             Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said, expires, role }
                 .encode();

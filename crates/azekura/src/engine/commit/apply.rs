@@ -11,6 +11,9 @@ use crate::base::sync::{ArcSwap, CountedArc};
 use crate::engine::batch::BatchPart;
 use crate::engine::catalog::Names;
 use crate::engine::state::{ActiveBuf, State, TableState, publish};
+use crate::format::block::Tag;
+use crate::format::expiry::Content;
+use crate::format::operand::{Operand, STORED_BYTES};
 use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
@@ -51,7 +54,7 @@ impl Commit {
                 }
                 Ready::Small(part) => {
                     let active = self.active_for(&part, &state_now, &mut next, to.pool)?;
-                    self.insert(&active, seq, part);
+                    self.insert(&active, seq, part)?;
                 }
             }
         }
@@ -75,7 +78,7 @@ impl Commit {
         let mut next: Option<State> = None;
         let active = self.active_for(&part, state_now, &mut next, to.pool)?;
         let table = part.table;
-        let payload_bytes = self.insert(&active, seq, part);
+        let payload_bytes = self.insert(&active, seq, part)?;
         // SAFETY: `insert` has noted what the buffer's inserts gave. It is not reset while this has it.
         unsafe { log.add_inserted(seq, table, &active.list, &self.nodes, payload_bytes) };
         match next {
@@ -126,8 +129,8 @@ impl Commit {
     }
 
     /// Adds a part to an active buffer that has room for it. Notes in `nodes` where its records stand, and
-    /// returns how many bytes their keys and values have.
-    fn insert(&mut self, active: &ActiveBuf, seq: u64, part: BatchPart) -> usize {
+    /// returns how many bytes their keys and values have. An operand is folded with what the buffer has of its key.
+    fn insert(&mut self, active: &ActiveBuf, seq: u64, part: BatchPart) -> Result<usize> {
         if !part.segments.is_empty() {
             hold(&mut active.segments.lock(), part.segments);
         }
@@ -136,6 +139,11 @@ impl Commit {
         let (mut payload_bytes, mut tmp) = (0, [0; 8]);
         for i in 0..part.block.len() {
             let (key, value, tag) = (part.block.key(i, &mut tmp), part.block.value(i), part.block.tag(i));
+            let mut bytes = [0; STORED_BYTES];
+            let (tag, value) = match tag {
+                Tag::Expiring => in_buffer(active, key, value, &mut bytes)?,
+                _ => (tag, value),
+            };
             payload_bytes += key.len() + value.len();
             // SAFETY: the commit lock is held (`self` is what it guards), so this is the only insert,
             // and the last one happened before the lock was taken.
@@ -144,8 +152,25 @@ impl Commit {
             self.nodes.extend(node);
         }
         self.live_bytes += active.bytes() - before;
-        payload_bytes
+        Ok(payload_bytes)
     }
+}
+
+/// What is added to a buffer for a record with a word. An operand is folded with the newest record of its key, so
+/// that readers find all that the buffer has of it in one place. It does not get longer.
+fn in_buffer<'a>(
+    active: &ActiveBuf,
+    key: &[u8],
+    stored: &'a [u8],
+    bytes: &'a mut [u8; STORED_BYTES],
+) -> Result<(Tag, &'a [u8])> {
+    let content = Content::of(Tag::Expiring, stored);
+    if content.tag != Tag::Operand {
+        return Ok((Tag::Expiring, stored));
+    }
+    let Some(older) = active.list.get(key, u64::MAX) else { return Ok((Tag::Expiring, stored)) };
+    let operand = Operand::decode(content.value)?;
+    Ok(operand.onto(Content::of(older.tag(), older.value))?.stored(bytes))
 }
 
 /// Adds segments to a list that holds each once.

@@ -36,7 +36,8 @@ pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) 
     let before = std::mem::take(&mut commit.last_table);
     let [part] = batch.parts.as_slice() else { return None };
     let (records, bytes) = (part.block.len(), part.block.bytes());
-    let is_small = records > 0 && !part.is_chunk(state.dials(part.table));
+    // (What stands in the buffer of an operand is more than that.)
+    let is_small = records > 0 && !part.is_chunk(state.dials(part.table)) && !part.block.has_operands();
     if !is_small || !batch.changes().is_empty() || !part.segments.is_empty() {
         return None;
     }

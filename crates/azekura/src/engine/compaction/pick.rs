@@ -69,7 +69,9 @@ impl MergeJob {
     /// Whether inputs go as the merge goes on.
     pub(in crate::engine) fn is_stepwise(&self) -> bool {
         let carries_ranges = || !self.bottom && self.inputs.iter().any(|l| !l.ranges.is_empty());
-        self.inputs.last().is_some_and(|l| l.runs.len() > 1) && !carries_ranges()
+        // An operand that is folded in the output must not stand in what is left of an input.
+        let has_operands = || self.inputs.iter().any(|l| l.has_operands());
+        self.inputs.last().is_some_and(|l| l.runs.len() > 1) && !carries_ranges() && !has_operands()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::base::error::Result;
 use crate::engine::Engine;
 use crate::engine::batch::{Batch, BatchPart};
 use crate::engine::fed::Gathered;
+use crate::engine::history::conflict_error;
 use crate::engine::state::State;
 use crate::format::block::Tag;
 use crate::format::expiry::Content;
@@ -75,6 +76,10 @@ impl Gatherer<'_> {
             match (tag, content) {
                 (Tag::Tombstone, _) => self.part.remove(&key),
                 (_, FeedContent::Keys) => self.part.put(&key, None, expiry),
+                // The table is fed only now. A merge that is made again knows.
+                (Tag::Operand, FeedContent::Values) => {
+                    return Err(conflict_error(self.state.name_in_conflict(part.table)));
+                }
                 (Tag::Large, FeedContent::Values) => {
                     let value = self.engine.values.read(value)?;
                     self.part.put(&key, Some(&value), expiry);

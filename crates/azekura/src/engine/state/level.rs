@@ -135,6 +135,11 @@ impl Level {
         self.runs.iter().any(|run| run.info.expiring.any_past(now))
     }
 
+    /// Whether some of its records are operands.
+    pub(crate) fn has_operands(&self) -> bool {
+        self.runs.iter().any(|run| run.info.operands.records > 0)
+    }
+
     /// The partition that may hold a key.
     #[inline(always)]
     pub(crate) fn run_for(&self, key: SortKey<'_>) -> Option<&Arc<Run>> {

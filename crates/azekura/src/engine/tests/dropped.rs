@@ -4,7 +4,8 @@ use super::hooked::{Call, Hooked};
 use crate::api::{Db, Options};
 use crate::base::error::Result;
 use crate::base::key::TableKind;
-use crate::storage::MemStorage;
+use crate::format::operand::Merge;
+use crate::storage::{MemStorage, OpenMode, Storage};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -98,4 +99,39 @@ fn tables_come_and_go_while_others_settle_compact_flush_and_check() {
     });
     assert_eq!(kept.count().unwrap(), 2 * CYCLES);
     assert_eq!(db.tables().len(), 1);
+}
+
+/// What operands a table has is kept as long as the table is, also by a later opening, and no longer.
+#[test]
+fn what_is_known_of_operands_goes_with_the_table() {
+    let storage = MemStorage::default();
+    let open = || Db::open_on(&storage, "operators.azk", Options::new().memory_bytes(8 << 20)).unwrap();
+    let db = open();
+    for name in ["by itself", "in a transaction", "in the log", "stays"] {
+        let table = db.create_table(name, TableKind::Ordered).unwrap();
+        table.merge_many((0..1000u64).map(|i| (i.to_be_bytes(), Merge::AddU64(1)))).unwrap();
+        table.put("none", "a second record").unwrap();
+        db.flush().unwrap();
+        table.merge("in the log", Merge::AddU64(1)).unwrap();
+    }
+    assert_eq!(db.engine.operators.len(), 4);
+    db.drop_table("by itself").unwrap();
+    db.transact(|txn| txn.drop_table("in a transaction")).unwrap();
+    assert_eq!(db.engine.operators.len(), 2);
+    db.transact(|txn| txn.drop_table("in the log")).unwrap();
+    db.sync().unwrap();
+    // As after a crash: the log has operands of tables that are gone.
+    let copy = MemStorage::default();
+    let bytes = storage.open("operators.azk".as_ref(), OpenMode::ReadOnly).unwrap();
+    let mut all = vec![0; usize::try_from(bytes.len().unwrap()).unwrap()];
+    bytes.read_at(&mut all, 0).unwrap();
+    copy.open("operators.azk".as_ref(), OpenMode::CreateNew).unwrap().write_at(&all, 0).unwrap();
+    let other = Db::open_on(&copy, "operators.azk", Options::new().memory_bytes(8 << 20)).unwrap();
+    assert_eq!(other.engine.operators.len(), 1);
+    let stays = other.open_table("stays").unwrap();
+    assert_eq!(stays.get("in the log").unwrap().unwrap(), 1u64.to_le_bytes());
+    let before = other.engine.operators.len();
+    stays.merge("another", Merge::MaxU64(9)).unwrap();
+    assert_eq!(other.engine.operators.len(), before);
+    assert_eq!(stays.get("another").unwrap().unwrap(), 9u64.to_le_bytes());
 }

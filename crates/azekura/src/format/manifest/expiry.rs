@@ -1,16 +1,26 @@
-//! The end of a manifest: what expires in the file, and what time it is by the file's clock.
+//! The end of a manifest: what expires in the file, and what time it is by the file's clock. What is known of
+//! operands comes behind that.
 
-use super::Manifest;
+use super::{Manifest, RunInfo};
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
 use crate::format::expiry::Expiring;
 use std::collections::HashMap;
 
 impl Manifest {
-    /// What expires, and when it is now. Nothing in a file in which nothing does.
+    /// Whether no record of the file has a word, or has had one that was a time.
+    pub(crate) fn is_plain(&self) -> bool {
+        let mut runs = self.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
+        let has_words = |run: &RunInfo| run.operands.records > 0 || run.expiring.records > 0;
+        self.clock_ms.is_none() && self.tables.iter().all(|t| t.ttl_ms == 0) && !runs.any(has_words)
+    }
+
+    /// What expires, and when it is now. Nothing in a plain file.
     pub(super) fn encode_expiry(&self, w: &mut Writer) {
-        let Some(clock_ms) = self.clock_ms else { return };
-        w.u64(clock_ms);
+        if self.is_plain() {
+            return;
+        }
+        w.u64(self.clock_ms.unwrap_or(0));
         let runs = || {
             let all = self.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
             all.filter(|run| run.expiring.records > 0)
@@ -28,11 +38,12 @@ impl Manifest {
             w.u32(table.id);
             w.u64(table.ttl_ms);
         }
+        self.encode_operands(w);
     }
 
     /// Reads what `encode_expiry` writes.
     pub(super) fn decode_expiry(&mut self, r: &mut Reader<'_>) -> Result<()> {
-        self.clock_ms = Some(r.counted()?);
+        self.clock_ms = Some(r.counted()?).filter(|&ms| ms > 0);
         let mut found = HashMap::new();
         for _ in 0..r.count(32)? {
             let id = r.u64()?;
@@ -58,6 +69,6 @@ impl Manifest {
         if !found.is_empty() || !lifetimes.is_empty() {
             return Err(r.bad("times of runs or tables that are not there"));
         }
-        Ok(())
+        if r.remaining() > 0 { self.decode_operands(r) } else { Ok(()) }
     }
 }

@@ -57,9 +57,14 @@ fn open(storage: &MemStorage, time: &Time) -> Db {
 /// What the file has at the moment.
 fn bytes_of(storage: &MemStorage) -> Vec<u8> {
     let file = storage.open(Path::new(PATH), OpenMode::ReadOnly).unwrap();
-    let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
-    file.read_at(&mut bytes, 0).unwrap();
-    bytes
+    loop {
+        // All bytes are read at one moment. Threads of the engine may have changed the length before that.
+        let len = file.len().unwrap();
+        let mut bytes = vec![0; usize::try_from(len).unwrap()];
+        if file.read_at(&mut bytes, 0).is_ok() && file.len().unwrap() == len {
+            return bytes;
+        }
+    }
 }
 
 /// A copy of the file, as a crash of the process leaves it.

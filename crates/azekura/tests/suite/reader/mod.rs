@@ -27,6 +27,8 @@ pub struct Seen {
     pub expiring_pages: [usize; 2],
     /// Records that have expired.
     pub expired: usize,
+    /// Operands, by what they met: another one or a value in a run or the log, nothing, a value that is none.
+    pub operands: [usize; 3],
     /// How long records of tables live that say so.
     pub lifetimes: Vec<u64>,
     pub large_pages: usize,
@@ -75,6 +77,8 @@ struct File<'a> {
     clock: u64,
     /// By id, of runs: how many records expire, and when the first and the last of them do.
     expiring: BTreeMap<u64, [u64; 3]>,
+    /// By id, of runs: how many records are operands, and of which operator.
+    folding: BTreeMap<u64, (u64, u64)>,
     /// By id, of tables: how long records live.
     lifetimes: BTreeMap<u64, u64>,
     seen: Seen,
@@ -162,8 +166,93 @@ fn without_word(doc: &Doc, (tag, value): &Tagged) -> (Tagged, Option<u64>) {
         return ((*tag, value.clone()), None);
     }
     let word = little_endian(&value[..8]);
+    if word == doc.constant("operand_word") {
+        return ((*tag, value.clone()), None);
+    }
     let tag = doc.constant(if word.is_multiple_of(2) { "tag_put" } else { "tag_large" });
     ((tag, value[8..].to_vec()), Some(word / 2))
+}
+
+/// Operator and number of an operand: section 7.6. None of another record.
+fn operand_of(doc: &Doc, (tag, value): &Tagged) -> Option<(u64, u64)> {
+    let is_operand =
+        *tag == doc.constant("tag_expiring") && little_endian(&value[..8]) == doc.constant("operand_word");
+    is_operand.then(|| {
+        let node = doc.layout("operand", &value[8..]);
+        (node.num("operator"), node.num("number"))
+    })
+}
+
+/// What an operand makes of a number.
+fn operate(doc: &Doc, operator: u64, base: u64, number: u64) -> u64 {
+    let is = |name| operator == doc.constant(name);
+    let (x, y) = (base as i64, number as i64);
+    let (f, g) = (f64::from_bits(base), f64::from_bits(number));
+    match () {
+        () if is("operator_add") => base.wrapping_add(number),
+        () if is("operator_add_f64") => (f + g).to_bits(),
+        () if is("operator_min_i64") => x.min(y) as u64,
+        () if is("operator_max_i64") => x.max(y) as u64,
+        () if is("operator_min_u64") => base.min(number),
+        () if is("operator_max_u64") => base.max(number),
+        () if is("operator_min_f64") => {
+            if g.total_cmp(&f).is_lt() {
+                number
+            } else {
+                base
+            }
+        }
+        () if is("operator_max_f64") => {
+            if g.total_cmp(&f).is_gt() {
+                number
+            } else {
+                base
+            }
+        }
+        () => {
+            assert!(is("operator_or"), "operator {operator}");
+            base | number
+        }
+    }
+}
+
+/// Adds records to older ones.
+fn add(
+    doc: &Doc,
+    sorted: &mut Sorted,
+    records: impl IntoIterator<Item = (Vec<u8>, Tagged)>,
+    seen: &mut Seen,
+) {
+    for (key, tagged) in records {
+        let operand = operand_of(doc, &tagged).filter(|operand| operand.0 != doc.constant("operator_clash"));
+        let Some((operator, number)) = operand else {
+            sorted.insert(key, tagged);
+            continue;
+        };
+        let put = |number: u64| (doc.constant("tag_put"), number.to_le_bytes().to_vec());
+        let base = sorted.get(&key).filter(|(tag, _)| *tag != doc.constant("tag_delete"));
+        let made = match base {
+            None => {
+                seen.operands[1] += 1;
+                put(number)
+            }
+            Some((tag, value)) if *tag == doc.constant("tag_put") && value.len() == 8 => {
+                seen.operands[0] += 1;
+                put(operate(doc, operator, little_endian(value), number))
+            }
+            Some(base) => {
+                seen.operands[2] += 1;
+                let len = if base.0 == doc.constant("tag_large") { u64::MAX } else { base.1.len() as u64 };
+                let word = doc.constant("operand_word").to_le_bytes();
+                let clash = match operand_of(doc, base) {
+                    Some(_) => base.1.clone(),
+                    None => [&word[..], &[doc.constant("operator_clash") as u8], &len.to_le_bytes()].concat(),
+                };
+                (doc.constant("tag_expiring"), clash)
+            }
+        };
+        sorted.insert(key, made);
+    }
 }
 
 fn remove(sorted: &mut Sorted, (start, end): &Range) {
@@ -210,7 +299,10 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     let node = doc.sequence("manifest", &mut manifest);
     assert_eq!(manifest.is_empty(), is_plain, "bytes behind the manifest of a plain file");
     let expiry = (!is_plain).then(|| doc.sequence("expiry", &mut manifest));
+    let folding = (!manifest.is_empty()).then(|| doc.sequence("folding", &mut manifest));
     assert!(manifest.is_empty(), "bytes behind the manifest");
+    let folding = folding.iter().flat_map(|f| f.list("operands"));
+    let folding = folding.map(|r| (r.num("run"), (r.num("records"), r.num("operator")))).collect();
     let list = |field| expiry.iter().flat_map(move |e| e.list(field));
     let expiring = list("runs").map(|r| (r.num("run"), ["expire", "first_ms", "last_ms"].map(|f| r.num(f))));
     let lifetimes = list("lifetimes").map(|l| (l.num("table"), l.num("live_ms")));
@@ -234,11 +326,13 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
         tables_until,
         clock,
         expiring,
+        folding,
         lifetimes,
         seen,
     };
     let tables = file.tables(&node, block.num("number"));
     assert!(file.expiring.is_empty(), "times of runs that are not there");
+    assert!(file.folding.is_empty(), "operands of runs that are not there");
     file.seen.lifetimes = file.lifetimes.values().copied().collect();
     (tables, file.seen)
 }
@@ -320,8 +414,9 @@ impl<'a> File<'a> {
             })
             .collect();
         self.seen.expired += said.iter().filter(|(.., is_past)| *is_past).count();
-        let live =
-            said.into_iter().filter(|(_, (tag, _), is_past)| *tag != doc.constant("tag_delete") && !is_past);
+        // (Who reads a clash gets an error.)
+        let is_none = |tag| tag == doc.constant("tag_delete") || tag == doc.constant("tag_expiring");
+        let live = said.into_iter().filter(|(_, (tag, _), is_past)| !is_none(*tag) && !is_past);
         live.map(|(key, (tag, value), _)| {
             let user = match key.len() {
                 _ if !is_hash => key.clone(),
@@ -384,7 +479,7 @@ impl<'a> File<'a> {
             self.run(run, is_hash, &mut records, &mut ranges);
         }
         ranges.iter().for_each(|r| remove(sorted, r));
-        sorted.extend(records);
+        add(self.doc, sorted, records, &mut self.seen);
     }
 
     /// Reads a run: pages, filter, meta block.
@@ -484,6 +579,11 @@ impl<'a> File<'a> {
         let count = times.len() as u64;
         let expected = times.iter().min().zip(times.iter().max()).map(|(first, last)| [count, *first, *last]);
         assert_eq!(self.expiring.remove(&id), expected, "times of run {id}");
+        let operands: Vec<_> = records.iter().filter_map(|(_, tagged)| operand_of(doc, tagged)).collect();
+        let operator = operands.iter().map(|operand| operand.0).max().unwrap_or(0);
+        assert!(operands.iter().all(|(o, _)| *o == operator || *o == doc.constant("operator_clash")));
+        let expected = (!operands.is_empty()).then_some((operands.len() as u64, operator));
+        assert_eq!(self.folding.remove(&id), expected, "operands of run {id}");
         if blocks > 0 {
             self.seen.filters += 1;
             records
@@ -722,7 +822,7 @@ impl<'a> File<'a> {
             let ranges = ranges_of(&part);
             self.seen.log_ranges += ranges.len();
             ranges.iter().for_each(|r| remove(sorted, r));
-            sorted.extend(rows);
+            add(doc, sorted, rows, &mut self.seen);
         }
         assert_eq!((whole - rest.len()) as u64, record.num("bytes") + 8);
         *last = (*last).max(record.num("sequence"));

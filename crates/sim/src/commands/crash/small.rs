@@ -45,7 +45,7 @@ fn kinds() -> Vec<fn(u32) -> Vec<Write>> {
         Write::Put(table, b"key".to_vec(), (stamp, bytes))
     }
     vec![
-        |i| vec![put(0, i, 20)],
+        |i| vec![put(0, i, 20), Write::Merge(1, b"sum".to_vec(), i)],
         // A log record that spans sectors.
         |i| vec![put(0, i, 900), put(1, i, 700)],
         |i| vec![Write::PutFor(0, b"key".to_vec(), (i, 8)), Write::Expired(1, b"key".to_vec()), put(1, i, 8)],

@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
-use azekura::{Cursor, Db, Durability, Error, Options, ReadTxn, Table, TableKind};
+use azekura::{Cursor, Db, Durability, Error, Merge, Options, ReadTxn, Table, TableKind};
 
 /// How a list of operations is run.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,7 @@ pub(super) enum Operation {
     Replace(usize, u64, u64),
     Append(usize, u64, u64),
     Increment(usize, u64),
+    Merge(usize, u64),
     Swap(usize, u64, u64, u64),
     Take(usize, u64),
     Clear(usize),
@@ -56,7 +57,7 @@ pub(super) fn operations(rng: &mut Rng) -> Vec<Operation> {
 
 fn operation(rng: &mut Rng, outside: bool) -> Operation {
     let (table, key, value) = (rng.below(2) as usize, rng.below(KEYS), rng.number());
-    match rng.below(if outside { 34 } else { 16 }) {
+    match rng.below(if outside { 36 } else { 18 }) {
         0..=4 => Operation::Put(table, key, value),
         5 => Operation::Remove(table, key),
         6 => Operation::Add(table, key, value),
@@ -68,20 +69,21 @@ fn operation(rng: &mut Rng, outside: bool) -> Operation {
         12 if rng.one_in(6) => Operation::Clear(table),
         13 => Operation::RemoveRange(key, rng.below(40)),
         12 | 14 | 15 => Operation::Get(table, key),
-        16..=17 => Operation::PutMany(table, value, rng.below(150)),
-        18..=20 => Operation::Get(table, key),
-        21 => Operation::GetMany(table, (0..rng.below(30)).map(|_| rng.below(KEYS)).collect()),
-        22 => Operation::Count(table),
-        23 => Operation::Scan(table),
-        24 => Operation::Range(key, rng.below(100), rng.one_in(2)),
-        25 => Operation::Wander(key, rng.number()),
-        26..=28 => {
+        16..=17 => Operation::Merge(table, key),
+        18..=19 => Operation::PutMany(table, value, rng.below(150)),
+        20..=22 => Operation::Get(table, key),
+        23 => Operation::GetMany(table, (0..rng.below(30)).map(|_| rng.below(KEYS)).collect()),
+        24 => Operation::Count(table),
+        25 => Operation::Scan(table),
+        26 => Operation::Range(key, rng.below(100), rng.one_in(2)),
+        27 => Operation::Wander(key, rng.number()),
+        28..=30 => {
             let inner: Vec<Operation> = (0..1 + rng.below(12)).map(|_| operation(rng, false)).collect();
             let savepoint = rng.below(2 * inner.len() as u64) as usize;
             Operation::Transaction(inner, savepoint, rng.one_in(5))
         }
-        29 => Operation::Snapshot,
-        30..=32 => Operation::AskSnapshot(table, key),
+        31 => Operation::Snapshot,
+        32..=34 => Operation::AskSnapshot(table, key),
         _ => Operation::DropSnapshot,
     }
 }
@@ -257,6 +259,13 @@ impl Session {
                 Err(Error::WrongType { .. }) => Ok("not a number".into()),
                 Err(e) => Err(e),
             },
+            Operation::Merge(t, k) => {
+                let (t, key) = (&self.tables[*t], key_of(*k));
+                match t.get_with(&key, |value| value.len())? {
+                    None | Some(8) => t.merge(&key, Merge::AddI64(3)).map(|()| "ok".into()),
+                    Some(_) => Ok("not a number".into()),
+                }
+            }
             other => Ok(format!("{other:?} is none of these")),
         }
     }
@@ -290,6 +299,12 @@ impl Session {
                     let found = shown(txn.get(&t[*n], &key_of(*k))?.as_deref());
                     format!("{found} of {}, {}", txn.count(&t[*n])?, all(txn.cursor(&t[*n])?)?)
                 }
+                Operation::Merge(n, k) => match txn.get_with(&t[*n], key_of(*k), |value| value.len())? {
+                    None | Some(8) => {
+                        txn.merge(&t[*n], key_of(*k), Merge::AddI64(3)).map(|()| "ok".into())?
+                    }
+                    Some(_) => "not a number".into(),
+                },
                 _ => "left out".into(),
             });
         }

@@ -1,0 +1,124 @@
+//! What increments cost: merges, which read nothing, beside `increment`, which does. Many counters from one
+//! thread, and one counter from four.
+//!
+//! `--counters N` says how many counters there are (10 million), `--seconds N` how long each part takes (20),
+//! `--budget MIB` how much memory the database has (256).
+
+use azekura::{Db, Durability, Merge, Options, Result, Table, TableKind, WriteOptions};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Increments of a transaction.
+const BATCH: u64 = 1_000;
+
+/// Random numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 20) % n
+    }
+}
+
+fn argument(name: &str, usual: u64) -> u64 {
+    let mut arguments = std::env::args();
+    let value = arguments.find(|argument| argument == name).and_then(|_| arguments.next());
+    value.map_or(usual, |value| value.parse().expect("a number"))
+}
+
+fn eventual() -> WriteOptions {
+    WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() }
+}
+
+/// Increments random counters for some time, many in a transaction. Gives how many, how many a second until they
+/// are durable, and until they are folded, too, and the table is one run again.
+fn many(db: &Db, table: &Table, counters: u64, time: Duration, reads: bool) -> Result<(u64, f64, f64)> {
+    let (began, mut random, mut done) = (Instant::now(), Random(7), 0);
+    while began.elapsed() < time {
+        let mut txn = db.write_with(eventual());
+        for _ in 0..BATCH {
+            let key = random.below(counters).to_be_bytes();
+            if reads {
+                txn.increment(table, key, 1)?;
+            } else {
+                txn.merge(table, key, Merge::AddI64(1))?;
+            }
+        }
+        txn.commit()?;
+        done += BATCH;
+    }
+    db.sync()?;
+    let durable = done as f64 / began.elapsed().as_secs_f64();
+    db.compact()?;
+    Ok((done, durable, done as f64 / began.elapsed().as_secs_f64()))
+}
+
+/// Increments one counter from four threads, each time in a transaction of its own.
+fn one(db: &Db, table: &Table, time: Duration, reads: bool) -> Result<(u64, f64)> {
+    let (began, done) = (Instant::now(), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let work = || -> Result<()> {
+            while began.elapsed() < time {
+                for _ in 0..100 {
+                    if reads {
+                        db.transact_with(eventual(), |txn| txn.increment(table, "all", 1))?;
+                    } else {
+                        let mut txn = db.write_with(eventual());
+                        txn.merge(table, "all", Merge::AddI64(1))?;
+                        txn.commit()?;
+                    }
+                }
+                done.fetch_add(100, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no thread panics"))
+    })?;
+    let done = done.into_inner();
+    Ok((done, done as f64 / began.elapsed().as_secs_f64()))
+}
+
+/// All increments are there.
+fn expect(table: &Table, wanted: u64) -> Result<()> {
+    let mut sum = 0;
+    let mut cursor = table.cursor()?;
+    while let Some((_, value)) = cursor.next()? {
+        sum += u64::from_le_bytes(value.bytes()?.try_into().expect("eight bytes"));
+    }
+    assert_eq!(sum, wanted);
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let (counters, seconds) = (argument("--counters", 10_000_000), argument("--seconds", 20));
+    let time = Duration::from_secs(seconds);
+    for reads in [false, true] {
+        let what = if reads { "increment" } else { "merge" };
+        let path = std::env::temp_dir().join(format!("azekura-increments-{}.azk", std::process::id()));
+        let options = Options::new().memory_bytes(argument("--budget", 256) << 20);
+        let db = Db::open(&path, options)?;
+        let table = db.table("counters", TableKind::Hash)?;
+        for from in (0..counters).step_by(100_000) {
+            let mut txn = db.write_with(eventual());
+            for i in from..(from + 100_000).min(counters) {
+                txn.put(&table, i.to_be_bytes(), 0i64.to_le_bytes())?;
+            }
+            txn.commit()?;
+        }
+        db.compact()?;
+        let (done, rate, folded) = many(&db, &table, counters, time, reads)?;
+        println!("{what}: {rate:.0}/s over {counters} counters from one thread, {folded:.0}/s with compact");
+        expect(&table, done)?;
+        let single = db.table("one", TableKind::Hash)?;
+        let (done, rate) = one(&db, &single, time / 2, reads)?;
+        println!("{what}: {rate:.0}/s on one counter from four threads");
+        expect(&single, done)?;
+        drop((table, single));
+        db.close()?;
+        std::fs::remove_file(&path).expect("the example's file");
+    }
+    Ok(())
+}

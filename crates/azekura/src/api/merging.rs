@@ -1,0 +1,84 @@
+//! Merges of values, each a transaction of its own.
+
+use super::Durability;
+use crate::base::error::{Error, Result};
+use crate::base::key::KeyBuf;
+use crate::engine::{Batch, BatchPart, Table};
+use crate::format::block::Tag;
+use crate::format::operand::{Merge, Operand};
+use crate::txn::check_key;
+
+impl Table {
+    /// Changes the number that is the value of a key, as `merge` says: a counter that everybody increments.
+    /// Nothing is read, so it costs what a put costs, and never waits for others or conflicts with them. All
+    /// such changes count, in the order of their commits. A key that is absent gets the operand as its value.
+    ///
+    /// A table has operands of one operator at a time. With another one, and in a table with indexes, with
+    /// records that expire, or whose values are fed, the value is read and put, as
+    /// [`increment`](Table::increment) does it. So the result is the same, and the cost is not.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-merge-{}.azk", std::process::id()));
+    /// use azekura::{Db, Merge, Options, TableKind};
+    /// let db = Db::open(&path, Options::new())?;
+    /// let visits = db.table("visits", TableKind::Hash)?;
+    /// visits.merge("/", Merge::AddU64(1))?;
+    /// visits.merge("/", Merge::AddU64(1))?;
+    /// assert_eq!(visits.get("/")?.unwrap(), 2u64.to_le_bytes());
+    ///
+    /// let slowest = db.table("slowest", TableKind::Hash)?;
+    /// slowest.merge("/", Merge::MaxF64(0.25))?;
+    /// slowest.merge("/", Merge::MaxF64(0.17))?;
+    /// assert_eq!(slowest.get("/")?.unwrap(), 0.25f64.to_le_bytes());
+    /// # drop((visits, slowest)); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Table::put). A value of another length than eight bytes is no number. Whoever reads it after
+    /// the merge gets `WrongType`, until the key is put or removed. (Where the value is read for the merge,
+    /// that gets the error.)
+    pub fn merge(&self, key: impl AsRef<[u8]>, merge: Merge) -> Result<()> {
+        self.merge_bytes(key.as_ref(), merge)
+    }
+
+    fn merge_bytes(&self, key: &[u8], merge: Merge) -> Result<()> {
+        check_key(key)?;
+        let (engine, operand) = (&self.db.engine, Operand::of(merge));
+        let is_blind = operand.operator().is_some_and(|operator| engine.takes_blind(self.id, operator));
+        if !is_blind || engine.puts_more(self.id) {
+            return self.retry(|w| w.merge(self, key, merge));
+        }
+        let mut buf = KeyBuf::new();
+        let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let part = BatchPart::single(self.id, sort.bytes, Tag::Expiring, &operand.stored());
+        let durable = engine.config.durability == Durability::Sync;
+        let user_bytes = key.len() as u64 + 8;
+        match engine.commit(Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
+            Ok(_) => Ok(()),
+            // It has read nothing. So what the table takes has changed.
+            Err(Error::Conflict { .. }) => self.retry(|w| w.merge(self, key, merge)),
+            Err(e) => Err(self.named(e)),
+        }
+    }
+
+    /// Changes the values of many keys in one transaction, as [`merge`](Table::merge) changes one.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-merge-many-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Merge, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let words = db.table("words", TableKind::Hash)?;
+    /// words.merge_many("the cat and the dog".split(' ').map(|word| (word, Merge::AddU64(1))))?;
+    /// assert_eq!(words.get("the")?.unwrap(), 2u64.to_le_bytes());
+    /// # drop(words); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`merge`](Table::merge). Nothing is written then.
+    pub fn merge_many<K: AsRef<[u8]>>(&self, merges: impl IntoIterator<Item = (K, Merge)>) -> Result<()> {
+        let merges: Vec<(K, Merge)> = merges.into_iter().collect();
+        self.retry(|w| merges.iter().try_for_each(|(key, merge)| w.merge(self, key.as_ref(), *merge)))
+    }
+}

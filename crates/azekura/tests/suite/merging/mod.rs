@@ -1,0 +1,61 @@
+//! Merges of values: each operand counts once, whatever is flushed, merged, copied or cut in between.
+
+mod model;
+mod rules;
+
+use azekura::storage::{MemStorage, OpenMode, Storage};
+use azekura::{Db, Merge, Options};
+use std::path::Path;
+use std::time::Duration;
+
+const PATH: &str = "/m.azk";
+
+fn options() -> Options {
+    Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).large_value_bytes(64)
+}
+
+fn open(storage: &MemStorage) -> Db {
+    crate::common::watch(Duration::from_secs(120));
+    Db::open_on(storage, PATH, options()).unwrap()
+}
+
+/// What the file has at the moment.
+fn bytes_of(storage: &MemStorage) -> Vec<u8> {
+    let file = storage.open(Path::new(PATH), OpenMode::ReadOnly).unwrap();
+    loop {
+        // All bytes are read at one moment. Threads of the engine may have changed the length before that.
+        let len = file.len().unwrap();
+        let mut bytes = vec![0; usize::try_from(len).unwrap()];
+        if file.read_at(&mut bytes, 0).is_ok() && file.len().unwrap() == len {
+            return bytes;
+        }
+    }
+}
+
+/// A copy of the file, as a crash of the process leaves it.
+fn copy_of(storage: &MemStorage) -> MemStorage {
+    let copy = MemStorage::default();
+    let file = copy.open(Path::new(PATH), OpenMode::CreateNew).unwrap();
+    file.write_at(&bytes_of(storage), 0).unwrap();
+    copy
+}
+
+/// What a merge makes of a number, by a program of its own.
+fn merged(merge: Merge, base: Option<[u8; 8]>) -> [u8; 8] {
+    let i = |f: &dyn Fn(i64) -> i64, or: i64| base.map_or(or, |b| f(i64::from_le_bytes(b))).to_le_bytes();
+    let u = |f: &dyn Fn(u64) -> u64, or: u64| base.map_or(or, |b| f(u64::from_le_bytes(b))).to_le_bytes();
+    let d = |f: &dyn Fn(f64) -> f64, or: f64| base.map_or(or, |b| f(f64::from_le_bytes(b))).to_le_bytes();
+    match merge {
+        Merge::AddI64(n) => i(&|b| b.wrapping_add(n), n),
+        Merge::AddU64(n) => u(&|b| b.wrapping_add(n), n),
+        Merge::AddF64(n) => d(&|b| b + n, n),
+        Merge::MinI64(n) => i(&|b| if n < b { n } else { b }, n),
+        Merge::MaxI64(n) => i(&|b| if n > b { n } else { b }, n),
+        Merge::MinU64(n) => u(&|b| if n < b { n } else { b }, n),
+        Merge::MaxU64(n) => u(&|b| if n > b { n } else { b }, n),
+        Merge::MinF64(n) => d(&|b| if n < b { n } else { b }, n),
+        Merge::MaxF64(n) => d(&|b| if n > b { n } else { b }, n),
+        Merge::BitOr(n) => u(&|b| b | n, n),
+        other => panic!("{other:?} is not modelled"),
+    }
+}
