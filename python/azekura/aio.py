@@ -27,9 +27,9 @@ _FETCH_MAX = 512
 
 # The methods that are as those of the plain classes, but awaited.
 _OF_TABLES = (
-    "get", "put", "remove", "add", "replace", "append", "increment", "compare_and_swap", "update", "take", "first",
-    "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many", "get_many",
-    "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl",
+    "get", "put", "remove", "add", "replace", "append", "increment", "merge", "compare_and_swap", "update", "take",
+    "first", "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many",
+    "get_many", "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl",
 )
 _OF_INDEXES = ("first", "last", "count")
 _WALKS = ("range", "prefix", "items", "keys", "values", "drain")

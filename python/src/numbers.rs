@@ -3,6 +3,7 @@
 //! A number of any width is handled as its bits: those of its own width, in the lowest bytes of a `u64`.
 
 use crate::errors::wrong_argument;
+use azekura::Merge;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
@@ -112,6 +113,28 @@ impl Number {
 
     fn mask(self) -> u64 {
         u64::MAX >> (64 - self.width * 8)
+    }
+
+    /// The merge of a Python number by the operator of this name. REQUIRES: it has eight bytes.
+    pub fn merge(self, operator: &str, object: &Bound<'_, PyAny>) -> PyResult<Merge> {
+        let bits = self.bits_of(object)?;
+        let (signed, float) = (bits.cast_signed(), f64::from_bits(bits));
+        Ok(match (self.family, operator) {
+            (Family::Unsigned | Family::Signed, "add") => Merge::AddU64(bits),
+            (Family::Unsigned | Family::Signed, "or") => Merge::BitOr(bits),
+            (Family::Unsigned, "min") => Merge::MinU64(bits),
+            (Family::Unsigned, "max") => Merge::MaxU64(bits),
+            (Family::Signed, "min") => Merge::MinI64(signed),
+            (Family::Signed, "max") => Merge::MaxI64(signed),
+            (Family::Float, "add") => Merge::AddF64(float),
+            (Family::Float, "min") => Merge::MinF64(float),
+            (Family::Float, "max") => Merge::MaxF64(float),
+            _ => {
+                let text =
+                    format!("{operator:?} is no operator of {}: add, min, max, or (integers)", self.name());
+                return Err(PyValueError::new_err(text));
+            }
+        })
     }
 
     /// The bits of a Python number.

@@ -255,6 +255,30 @@ impl Table {
         self.writes(key.py(), |t| t.increment(k, delta), |txn, t| txn.increment(t, k, delta))
     }
 
+    /// Changes a number without reading it, so this never conflicts with others: "add" to it, make it the "min" or
+    /// the "max" of both, or set the bits of an integer ("or"). An absent key gets the number as its value. The
+    /// values are int, u64 or float, or eight bytes, which are an int, little-endian.
+    #[pyo3(signature = (key, number = None, operator = "add"))]
+    fn merge(
+        &self,
+        key: &Bound<'_, PyAny>,
+        number: Option<&Bound<'_, PyAny>>,
+        operator: &str,
+    ) -> PyResult<()> {
+        let of = match self.values {
+            Codec::Number(number) if number.width() == 8 => number,
+            _ => {
+                self.expect_value("merge", &[Codec::Bytes])?;
+                Number::INT
+            }
+        };
+        let one = 1i64.into_pyobject(key.py())?.into_any();
+        let merge = of.merge(operator, number.unwrap_or(&one))?;
+        let bytes = self.keys.key(key)?;
+        let k = bytes.as_ref();
+        self.writes(key.py(), |t| t.merge(k, merge), |txn, t| txn.merge(t, k, merge))
+    }
+
     /// Replaces the value of a key by `new` only if it is `expected`. Returns whether it was. None means an
     /// absent key.
     fn compare_and_swap(

@@ -37,6 +37,8 @@ class Asyncio(TestCase, unittest.IsolatedAsyncioTestCase):
         self.assertEqual((await table.get("a"), await table.get("b", 7)), (1, 7))
         self.assertTrue(await table.contains("a"))
         self.assertEqual(await table.increment("n"), 1)
+        await table.merge("n", 5, "max")
+        await table.merge("n", -4)
         self.assertEqual(await table.update("n", lambda old: old + 4), 5)
         self.assertEqual(await table.get_many(["n", "x"]), [5, None])
         self.assertEqual([key async for key in table][:2], ["00000", "00001"])

@@ -31,8 +31,8 @@ class Run:
 
     def run(self):
         steps = [
-            self.put, self.put, self.put, self.remove, self.get, self.get, self.add, self.increment, self.swap,
-            self.put_many, self.get_many, self.transaction, self.walk, self.rare,
+            self.put, self.put, self.put, self.remove, self.get, self.get, self.add, self.increment, self.merge,
+            self.swap, self.put_many, self.get_many, self.transaction, self.walk, self.rare,
         ]
         for _ in range(STEPS):
             self.draw.choice(steps)()
@@ -80,6 +80,19 @@ class Run:
         due = (self.model.get(key, 0) + delta + 2**63) % 2**64 - 2**63
         self.same(self.table.increment(key, delta), due)
         self.model[key] = due
+
+    def merge(self):
+        key, number = self.key(), self.draw.randrange(-(10**9), 10**9)
+        operator = self.draw.choice(["add", "add", "add", "min", "max", "or"])
+        old = self.model.get(key)
+        due = {
+            "add": lambda: (old + number + 2**63) % 2**64 - 2**63,
+            "min": lambda: min(old, number),
+            "max": lambda: max(old, number),
+            "or": lambda: old | number,
+        }
+        self.table.merge(key, number, operator)
+        self.model[key] = number if old is None else due[operator]()
 
     def swap(self):
         key = self.key()

@@ -388,6 +388,60 @@ typedef int32_t azk_which;
 #endif // __cplusplus
 
 /**
+ * What a merge does to a number. Numbers have eight bytes, little-endian: integers in two's complement, or
+ * floating-point numbers of IEEE 754.
+ */
+enum azk_operator
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Adds to an integer, with or without sign. Sums wrap around.
+   */
+  AZK_ADD = 1,
+  /**
+   * Adds to a floating-point number. In which order sums are rounded is not said.
+   */
+  AZK_ADD_F64 = 2,
+  /**
+   * The smaller of two integers.
+   */
+  AZK_MIN_I64 = 3,
+  /**
+   * The larger of two integers.
+   */
+  AZK_MAX_I64 = 4,
+  /**
+   * The smaller of two integers without sign.
+   */
+  AZK_MIN_U64 = 5,
+  /**
+   * The larger of two integers without sign.
+   */
+  AZK_MAX_U64 = 6,
+  /**
+   * The smaller of two floating-point numbers, in their total order.
+   */
+  AZK_MIN_F64 = 7,
+  /**
+   * The larger of two floating-point numbers, in their total order.
+   */
+  AZK_MAX_F64 = 8,
+  /**
+   * All bits that are set in one of both.
+   */
+  AZK_OR = 9,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum azk_operator azk_operator;
+#else
+typedef int32_t azk_operator;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * A moving place in a table, as one snapshot has it.
  */
 typedef struct azk_cursor azk_cursor;
@@ -1821,6 +1875,32 @@ azk_status azk_read_ttl(azk_read *read,
                         const void *key,
                         size_t key_len,
                         uint64_t *ttl_ms);
+
+/**
+ * Changes the number that is the value of a key, as an azk_operator says. The number with which that is done
+ * has eight bytes too. An absent key gets it as its value. Nothing is read, so this costs what a put costs,
+ * and never waits for others or conflicts with them (docs/merges.md says where it must read). Errors:
+ * AZK_INVALID for another operator or length, and as azk_table_put. If the value has not eight bytes, who
+ * reads it gets AZK_WRONG_TYPE from then on, until the key is put or removed.
+ */
+azk_status azk_table_merge(const azk_table *table,
+                           const void *key,
+                           size_t key_len,
+                           int32_t operation,
+                           const void *number,
+                           size_t number_len);
+
+/**
+ * As azk_table_merge, in a transaction. Errors: AZK_INVALID for another operator or length; AZK_WRONG_TYPE if
+ * it is known now that the value has not eight bytes; as azk_write_put, and as azk_write_get where it reads.
+ */
+azk_status azk_write_merge(azk_write *write,
+                           const azk_table *table,
+                           const void *key,
+                           size_t key_len,
+                           int32_t operation,
+                           const void *number,
+                           size_t number_len);
 
 /**
  * Makes a cursor over the table as it is at this moment, before its first record. It covers the keys from

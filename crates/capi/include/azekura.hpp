@@ -247,6 +247,14 @@ public:
         return sum;
     }
 
+    /// Changes a number of eight bytes (std::int64_t, std::uint64_t, double) without reading it. An absent key gets
+    /// `number` as its value.
+    template <typename Number> void merge(std::string_view key, azk_operator operation, Number number)
+    {
+        static_assert(sizeof(Number) == 8 && std::is_arithmetic<Number>::value, "numbers have eight bytes");
+        detail::check(azk_table_merge(get(), key.data(), key.size(), operation, &number, sizeof number));
+    }
+
     bool compare_and_swap(std::string_view key, optional_view expected, optional_view value)
     {
         detail::optional_bytes from(expected), to(value);

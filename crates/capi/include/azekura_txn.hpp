@@ -220,6 +220,15 @@ public:
         return sum;
     }
 
+    /// As table::merge.
+    template <typename Number>
+    void merge(const azekura::table &table, std::string_view key, azk_operator operation, Number number)
+    {
+        static_assert(sizeof(Number) == 8 && std::is_arithmetic<Number>::value, "numbers have eight bytes");
+        detail::check(azk_write_merge(handle_.get(), table.get(), key.data(), key.size(), operation, &number,
+                                      sizeof number));
+    }
+
     bool compare_and_swap(const azekura::table &table, std::string_view key, optional_view expected, optional_view value)
     {
         detail::optional_bytes from(expected), to(value);

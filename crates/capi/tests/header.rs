@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header is read.
-const SOURCES: [&str; 28] = [
+const SOURCES: [&str; 29] = [
     "status",
     "call",
     "memory",
@@ -24,6 +24,7 @@ const SOURCES: [&str; 28] = [
     "write_get",
     "write_put",
     "expiry",
+    "merging",
     "cursors",
     "cursor",
     "index",

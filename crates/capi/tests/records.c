@@ -95,6 +95,49 @@ static void changes(azk_table *table)
     CHECK(value == NULL);
 }
 
+static bool is_number(azk_table *table, const char *key, const void *number)
+{
+    char found[8];
+    size_t len = 0;
+    OK(azk_table_get(table, key, strlen(key), found, 8, &len));
+    return len == 8 && memcmp(found, number, 8) == 0;
+}
+
+static void merges(azk_table *table)
+{
+    int64_t five = 5, minus = -7, sum = -2;
+    uint64_t bits = 12, all = 13, large = UINT64_MAX;
+    double cold = -1.25, warm = 3.5;
+    OK(azk_table_clear(table));
+    OK(azk_table_merge(table, TEXT("i"), AZK_ADD, &five, 8));
+    CHECK(is_number(table, "i", &five));
+    OK(azk_table_merge(table, TEXT("i"), AZK_ADD, &minus, 8));
+    CHECK(is_number(table, "i", &sum));
+    OK(azk_table_merge(table, TEXT("i"), AZK_MAX_I64, &five, 8));
+    CHECK(is_number(table, "i", &five));
+    OK(azk_table_merge(table, TEXT("i"), AZK_MIN_I64, &minus, 8));
+    CHECK(is_number(table, "i", &minus));
+    OK(azk_table_merge(table, TEXT("i"), AZK_MIN_U64, &five, 8));
+    OK(azk_table_merge(table, TEXT("i"), AZK_OR, &bits, 8));
+    CHECK(is_number(table, "i", &all));
+    OK(azk_table_merge(table, TEXT("i"), AZK_MAX_U64, &large, 8));
+    CHECK(is_number(table, "i", &large));
+    OK(azk_table_merge(table, TEXT("f"), AZK_MIN_F64, &warm, 8));
+    OK(azk_table_merge(table, TEXT("f"), AZK_MIN_F64, &cold, 8));
+    CHECK(is_number(table, "f", &cold));
+    OK(azk_table_merge(table, TEXT("f"), AZK_MAX_F64, &warm, 8));
+    CHECK(is_number(table, "f", &warm));
+    OK(azk_table_merge(table, TEXT("f"), AZK_ADD_F64, &cold, 8));
+    warm += cold;
+    CHECK(is_number(table, "f", &warm));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), AZK_ADD, &five, 4));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), AZK_ADD, NULL, 8));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), 0, &five, 8));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), 10, &five, 8));
+    IS(AZK_BAD_HANDLE, azk_table_merge(NULL, TEXT("i"), AZK_ADD, &five, 8));
+    CHECK(is_number(table, "i", &large));
+}
+
 static void many(azk_table *table, int32_t kind)
 {
     azk_bytes keys[4] = {bytes("a"), bytes("b"), bytes("c"), bytes("d")};
@@ -452,6 +495,7 @@ int main(int argc, char **argv)
         puts_and_gets(table[i]);
         empty_keys_and_values(table[i]);
         changes(table[i]);
+        merges(table[i]);
         many(table[i], kinds[i]);
         large(table[i]);
     }

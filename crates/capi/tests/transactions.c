@@ -199,7 +199,11 @@ static void writes(azk_db *db, azk_table *table)
     OK(azk_write_expire(write, table, TEXT("brief"), 0, &done));
     IS(AZK_NOT_FOUND, azk_write_ttl(write, table, TEXT("brief"), &left));
     IS(AZK_INVALID, azk_write_ttl(write, table, TEXT("brief"), NULL));
-    OK(azk_write_increment(write, table, TEXT("n"), -1, &sum));
+    sum = 4;
+    OK(azk_write_merge(write, table, TEXT("n"), AZK_ADD, &sum, sizeof sum));
+    IS(AZK_WRONG_TYPE, azk_write_merge(write, table, TEXT("k1"), AZK_ADD, &sum, sizeof sum));
+    IS(AZK_INVALID, azk_write_merge(write, table, TEXT("n"), AZK_ADD, &sum, 7));
+    OK(azk_write_increment(write, table, TEXT("n"), -5, &sum));
     CHECK(sum == -1);
     OK(azk_write_compare_and_swap(write, table, TEXT("k1"), &old, &none, &done));
     CHECK(done);

@@ -37,6 +37,10 @@ static void records(azekura::table &t)
     CHECK(t.add("eve", "1") && !t.add("eve", "2") && t.replace("eve", "3") && !t.replace("none", "4"));
     t.append("eve", "4");
     CHECK(t.get("eve") == "34" && t.increment("n", 40) == 40 && t.increment("n", 2) == 42);
+    t.merge("n", AZK_ADD, std::int64_t(-2));
+    CHECK(t.increment("n", 0) == 40);
+    t.merge("f", AZK_MAX_F64, 0.5);
+    CHECK(t.get("f")->size() == 8 && t.take("f"));
     CHECK(!t.compare_and_swap("eve", "x", "y") && t.compare_and_swap("eve", "34", std::nullopt));
     CHECK(t.compare_and_swap("eve", std::nullopt, "35") && t.take("eve") == "35" && !t.take("eve"));
     t.put_for("n", "1", std::chrono::hours(1));
@@ -162,6 +166,7 @@ static void transactions(azekura::database &db, azekura::table &t)
     txn.rollback_to(place);
     CHECK(!txn.get(t, "b") && txn.get(t, "a") == "1" && txn.contains(t, "a"));
     CHECK(txn.add(t, "d", "4") && txn.replace(t, "d", "5") && txn.increment(t, "n", 7) == 7);
+    txn.merge(t, "n", AZK_MIN_U64, std::uint64_t(9));
     txn.append(t, "d", "6");
     CHECK(txn.compare_and_swap(t, "d", "56", "57") && txn.take(t, "d") == "57");
     CHECK(txn.get_many(t, std::vector<std::string>{"d", "a"})[1] == "1");

@@ -71,6 +71,7 @@ pub const ORDER: [Order; 6] = [
             "write_put",
             "write_get",
             "expiry",
+            "merging",
             "cursor",
             "cursors",
             "stats",

@@ -172,6 +172,12 @@ fn where_a_merge_must_read_the_result_is_the_same() {
     t.set_feed(Some(FeedContent::Values)).unwrap();
     assert!(matches!(late.commit(), Err(Error::Conflict { .. })));
     assert_eq!(number(&t, "k"), 15);
+    t.set_feed(None).unwrap();
+    let mut late = db.write();
+    late.merge(&t, "k", Merge::AddI64(1)).unwrap();
+    t.set_feed(Some(FeedContent::Values)).unwrap();
+    late.commit_blind().unwrap();
+    assert_eq!(number(&t, "k"), 16);
     // With a time to live, which is left as it is.
     let e = db.table("e", TableKind::Hash).unwrap();
     e.merge("stays", Merge::AddI64(1)).unwrap();

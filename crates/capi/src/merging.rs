@@ -1,0 +1,94 @@
+//! Merges of values: numbers that are changed without being read.
+
+use crate::call::Caller;
+use crate::handles::{azk_table, azk_write};
+use crate::slots::{owned, shared};
+use crate::status::{Outcome, azk_status, invalid};
+use azekura::Merge;
+use std::ffi::c_void;
+
+/// What a merge does to a number. Numbers have eight bytes, little-endian: integers in two's complement, or
+/// floating-point numbers of IEEE 754.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum azk_operator {
+    /// Adds to an integer, with or without sign. Sums wrap around.
+    AZK_ADD = 1,
+    /// Adds to a floating-point number. In which order sums are rounded is not said.
+    AZK_ADD_F64 = 2,
+    /// The smaller of two integers.
+    AZK_MIN_I64 = 3,
+    /// The larger of two integers.
+    AZK_MAX_I64 = 4,
+    /// The smaller of two integers without sign.
+    AZK_MIN_U64 = 5,
+    /// The larger of two integers without sign.
+    AZK_MAX_U64 = 6,
+    /// The smaller of two floating-point numbers, in their total order.
+    AZK_MIN_F64 = 7,
+    /// The larger of two floating-point numbers, in their total order.
+    AZK_MAX_F64 = 8,
+    /// All bits that are set in one of both.
+    AZK_OR = 9,
+}
+
+fn merge_of(operator: i32, number: &[u8]) -> Outcome<Merge> {
+    let Ok(bytes) = <[u8; 8]>::try_from(number) else {
+        return Err(invalid(format!("a number has 8 bytes, not {}", number.len())));
+    };
+    Ok(match operator {
+        1 => Merge::AddU64(u64::from_le_bytes(bytes)),
+        2 => Merge::AddF64(f64::from_le_bytes(bytes)),
+        3 => Merge::MinI64(i64::from_le_bytes(bytes)),
+        4 => Merge::MaxI64(i64::from_le_bytes(bytes)),
+        5 => Merge::MinU64(u64::from_le_bytes(bytes)),
+        6 => Merge::MaxU64(u64::from_le_bytes(bytes)),
+        7 => Merge::MinF64(f64::from_le_bytes(bytes)),
+        8 => Merge::MaxF64(f64::from_le_bytes(bytes)),
+        9 => Merge::BitOr(u64::from_le_bytes(bytes)),
+        other => return Err(invalid(format!("{other} is no azk_operator"))),
+    })
+}
+
+/// Changes the number that is the value of a key, as an azk_operator says. The number with which that is done
+/// has eight bytes too. An absent key gets it as its value. Nothing is read, so this costs what a put costs,
+/// and never waits for others or conflicts with them (docs/merges.md says where it must read). Errors:
+/// AZK_INVALID for another operator or length, and as azk_table_put. If the value has not eight bytes, who
+/// reads it gets AZK_WRONG_TYPE from then on, until the key is put or removed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_merge(
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    operation: i32,
+    number: *const c_void,
+    number_len: usize,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let merge = merge_of(operation, c.bytes(number, number_len, "number")?)?;
+        Ok(shared(table)?.merge(key, merge)?)
+    })
+}
+
+/// As azk_table_merge, in a transaction. Errors: AZK_INVALID for another operator or length; AZK_WRONG_TYPE if
+/// it is known now that the value has not eight bytes; as azk_write_put, and as azk_write_get where it reads.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_merge(
+    write: *mut azk_write,
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    operation: i32,
+    number: *const c_void,
+    number_len: usize,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let merge = merge_of(operation, c.bytes(number, number_len, "number")?)?;
+        let (mut write, table) = (owned(write)?, shared(table)?);
+        Ok(write.txn.merge(&table, key, merge)?)
+    })
+}
