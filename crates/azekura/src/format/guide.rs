@@ -16,7 +16,8 @@ use super::block::{Fixed, Tag};
 use super::expiry::WORD_BYTES;
 use super::packed::Packed;
 use super::page::{
-    EXPIRIES_HEADER_BYTES, HEADER_BYTES, SHAPE_EXPIRING, SHAPE_GENERAL, TAGS_DIFFER, TAIL_BYTES,
+    EXPIRIES_HEADER_BYTES, HEADER_BYTES, REFUSED_BYTES_MIN, SHAPE_EXPIRING, SHAPE_GENERAL, TAGS_DIFFER,
+    TAIL_BYTES,
 };
 use super::search::bisect;
 use crate::base::codec::{u16_at, u32_at, u32_of, u64_at, usize_of, usize_of64};
@@ -162,7 +163,11 @@ impl Guide {
         self.lens_base = u32_at(header, 36);
         self.ends_base = u32_at(header, 40);
         self.stride = u32_at(header, 44);
-        let heads_at = usize_of(u32_at(header, 28)).saturating_add(HEADER_BYTES);
+        let prefix_len = usize_of(u32_at(header, 28));
+        if n > 1 && prefix_len.saturating_mul(n) > REFUSED_BYTES_MIN {
+            return Err("a prefix too long for so many records");
+        }
+        let heads_at = prefix_len.saturating_add(HEADER_BYTES);
         let columns = self.heads().bytes(n) + self.lens().bytes(n) + self.ends().bytes(n);
         let mut heap_at = heads_at.saturating_add(columns);
         if let Some(bytes) = expiring {

@@ -46,9 +46,10 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 pub(crate) use builder::{GeneralBuilder, build_fixed};
+pub(super) use layout::REFUSED_BYTES_MIN;
 pub(super) use layout::{EXPIRIES_HEADER_BYTES, SHAPE_EXPIRING, SHAPE_GENERAL, TAGS_DIFFER};
 pub(crate) use layout::{HEADER_BYTES, TAIL_BYTES};
-use layout::{RECORDS_MAX, room_bytes};
+use layout::{RECORDS_MAX, UNPACKED_BYTES_MAX, room_bytes};
 
 /// No page is larger. It has room for the longest sort key, the longest inline value and the header.
 const LARGEST_BYTES: usize = 6 * PAGE_BYTES;
@@ -459,26 +460,4 @@ pub(crate) fn check(bytes: &[u8], seed: u32, run: u64, page: u32, offset: u64) -
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    /// A forged page may give a merge a key in the middle that is shorter than the prefix that the first and
-    /// the last key share.
-    #[test]
-    fn keys_out_of_order_stay_as_they_are() {
-        let mut block = Block::default();
-        let keys: [&[u8]; 5] = [b"a long prefix, one", b"b", b"", b"a long", b"a long prefix, two"];
-        for key in keys {
-            block.push(key, Tag::Put, b"value");
-        }
-        let mut out = Vec::new();
-        let (n, _) = GeneralBuilder::new(16 << 10).build(&block, 0, &mut out);
-        assert_eq!(n, keys.len());
-        let guide = Guide::read(&out).unwrap();
-        let mut found = Block::default();
-        Page::new(&out, &guide).decode(&mut found).unwrap();
-        for (i, key) in keys.into_iter().enumerate() {
-            assert_eq!((found.general_key(i), found.value(i)), (key, &b"value"[..]), "{i}");
-        }
-    }
-}
+mod tests;

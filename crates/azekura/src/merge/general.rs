@@ -1,7 +1,7 @@
 //! The merge of records of any widths, with deletes and range deletes.
 
 use super::copy::copy_living;
-use super::{MergeSource, Merger};
+use super::{FILL_BYTES_MAX, MergeSource, Merger};
 use crate::base::error::Result;
 use crate::base::key::{head_after, head_of};
 use crate::format::block::Block;
@@ -59,7 +59,7 @@ impl Merger {
         while !self.sources.is_empty() {
             let winner = self.tree.winner();
             if !self.is_repeat(winner) {
-                if out.len() >= target {
+                if out.len() >= target || out.heap.len() >= FILL_BYTES_MAX {
                     return Ok(false);
                 }
                 self.remember(winner);

@@ -26,6 +26,10 @@ use crate::format::ranges::Ranges;
 use copy::copy_block;
 use tree::Tree;
 
+/// `fill` stops at about so many bytes of values, and of keys that are not numbers. Long keys with a long
+/// prefix are few bytes in their pages, and here they are whole.
+const FILL_BYTES_MAX: usize = 4 << 20;
+
 /// How the sources are read.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Mode {
@@ -138,7 +142,7 @@ impl Merger {
         self.ranges.clone()
     }
 
-    /// Appends about `limit` more records to `out`. True when all sources have been read. REQUIRES: `out` has
+    /// Appends about `limit` more records to `out`, or fewer if these are long. True when all sources have been read. REQUIRES: `out` has
     /// the form that `fixed` tells.
     pub(crate) fn fill(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
         match self.mode {
@@ -181,7 +185,7 @@ impl Merger {
 
     fn fill_chain(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
         let target = out.len().saturating_add(limit);
-        while out.len() < target {
+        while out.len() < target && out.heap.len() < FILL_BYTES_MAX {
             let Some(source) = self.sources.first_mut() else { return Ok(true) };
             if self.fixed.is_some() && source.block.fixed == out.fixed {
                 let start = out.len();
@@ -261,4 +265,35 @@ fn chain_order(sources: &mut Vec<MergeSource>) -> bool {
         sources.extend(order.into_iter().filter_map(|i| slots[i].take()));
     }
     apart
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memtable::chunk::Chunk;
+    use std::sync::Arc;
+
+    /// Without a bound a step would have all 20 MB of each of these.
+    #[test]
+    fn a_step_has_few_records_if_they_are_long() {
+        let prefix = vec![b'p'; 10_000];
+        let chunk = |first: u64, step: usize| {
+            let mut block = Block::new(None);
+            for i in (first..2_000).step_by(step) {
+                block.push(&[&prefix[..], &i.to_be_bytes()].concat(), Tag::Put, b"value");
+            }
+            MergeSource::chunk(Arc::new(Chunk::new(block, Ranges::default(), Vec::new())))
+        };
+        for sources in [vec![chunk(0, 1)], vec![chunk(0, 2), chunk(1, 2)]] {
+            let mut merger = Merger::new(sources, true, 0).unwrap();
+            let (mut records, mut steps, mut is_done) = (0, 0, false);
+            while !is_done {
+                let mut out = Block::new(None);
+                is_done = merger.fill(&mut out, 32_768).unwrap();
+                assert!(out.heap.len() < FILL_BYTES_MAX + (64 << 10));
+                (records, steps) = (records + out.len(), steps + 1);
+            }
+            assert_eq!((records, steps), (2_000, 5));
+        }
+    }
 }

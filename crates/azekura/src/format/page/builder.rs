@@ -2,7 +2,7 @@
 
 use super::{
     EXPIRIES_HEADER_BYTES, HEADER_BYTES, RECORDS_MAX, SHAPE_EXPIRING, SHAPE_GENERAL, TAGS_DIFFER, TAIL_BYTES,
-    room_bytes,
+    UNPACKED_BYTES_MAX, room_bytes,
 };
 use crate::base::codec::{u32_of, u64_at, usize_of};
 use crate::base::key::{common_prefix, head_after};
@@ -246,7 +246,7 @@ impl GeneralBuilder {
     /// The columns of about as many records as fit into a page. The search stops when there is room for less
     /// than an average record.
     fn fit(&mut self, block: &Block, from: usize) -> GeneralFit {
-        let most = (block.len() - from).min(RECORDS_MAX);
+        let most = most_records(block, from);
         let room = room_bytes(self.unit_bytes);
         let (mut low, mut high) = (0, most + 1);
         let mut n = if self.hint == 0 { 64 } else { self.hint }.clamp(1, most);
@@ -274,6 +274,20 @@ impl GeneralBuilder {
             }
             self.columns = fit.columns;
         }
+    }
+}
+
+/// How many records of `block` from `from` on a page may have.
+fn most_records(block: &Block, from: usize) -> usize {
+    let recs = &block.recs[from..];
+    let start = usize_of(recs[0].offset);
+    let recs = &recs[..recs.len().min(RECORDS_MAX)];
+    let fit = |bytes: usize| bytes - start <= UNPACKED_BYTES_MAX;
+    // Where one record begins, those before it end.
+    if fit(block.heap.len()) {
+        recs.len()
+    } else {
+        recs.partition_point(|r| fit(usize_of(r.offset))).max(2) - 1
     }
 }
 

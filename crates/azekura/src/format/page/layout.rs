@@ -6,6 +6,12 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const TAIL_BYTES: usize = 16;
 /// The most records of a page, even if they cost no bytes.
 pub(in crate::format) const RECORDS_MAX: usize = 32_768;
+/// The most bytes that the keys and values of a page of several records have, written whole. A prefix stands
+/// once in the page, so few bytes could otherwise become gigabytes in memory.
+pub(in crate::format) const UNPACKED_BYTES_MAX: usize = 1 << 20;
+/// A reader refuses a page whose records would have more. Not all that `UNPACKED_BYTES_MAX` leaves out is
+/// counted exactly.
+pub(in crate::format) const REFUSED_BYTES_MIN: usize = 4 << 20;
 /// `tag` of a page whose records have different tags.
 pub(in crate::format) const TAGS_DIFFER: u8 = 255;
 

@@ -670,7 +670,7 @@ impl<'a> File<'a> {
         let expiries = is_expiring.then(|| expiries(&mut rest));
         let differ = page.num("tag") == doc.constant("tags_differ");
         let tags = take(&mut rest, if differ { n.div_ceil(4) } else { 0 });
-        let mut start = 0;
+        let (mut start, mut unpacked) = (0, 0);
         for i in 0..n {
             let mut part = take(&mut rest, ends.get(i) - start);
             start = ends.get(i);
@@ -683,9 +683,10 @@ impl<'a> File<'a> {
             let word = expiries.as_ref().filter(|_| tag == doc.constant("tag_expiring"));
             assert_eq!(word.is_some(), tag == doc.constant("tag_expiring"));
             let word = word.map(|e| e.get(i).to_le_bytes().to_vec()).unwrap_or_default();
+            unpacked += lengths.get(i) + (word.len() + part.len()) as u64;
             out.push((key.concat(), (tag, [&word[..], part].concat())));
         }
-        assert!(rest.is_empty());
+        assert!(rest.is_empty() && (n == 1 || unpacked <= doc.constant("page_unpacked_bytes_max")));
     }
 
     /// The stream of records of a chain: section 9.

@@ -1,0 +1,55 @@
+//! What pages do with records that are forged, or long.
+
+use super::*;
+
+/// A forged page may give a merge a key in the middle that is shorter than the prefix that the first and
+/// the last key share.
+#[test]
+fn keys_out_of_order_stay_as_they_are() {
+    let mut block = Block::default();
+    let keys: [&[u8]; 5] = [b"a long prefix, one", b"b", b"", b"a long", b"a long prefix, two"];
+    for key in keys {
+        block.push(key, Tag::Put, b"value");
+    }
+    let mut out = Vec::new();
+    let (n, _) = GeneralBuilder::new(16 << 10).build(&block, 0, &mut out);
+    assert_eq!(n, keys.len());
+    let guide = Guide::read(&out).unwrap();
+    let mut found = Block::default();
+    Page::new(&out, &guide).decode(&mut found).unwrap();
+    for (i, key) in keys.into_iter().enumerate() {
+        assert_eq!((found.general_key(i), found.value(i)), (key, &b"value"[..]), "{i}");
+    }
+}
+
+/// A page of keys that share `prefix_len` bytes, and end with the numbers from 0 on.
+fn of_long_prefix(prefix_len: usize, records: u64) -> (usize, Vec<u8>) {
+    let (mut block, prefix) = (Block::default(), vec![b'p'; prefix_len]);
+    for i in 0..records {
+        block.push(&[&prefix[..], &i.to_be_bytes()].concat(), Tag::Put, b"");
+    }
+    let mut out = Vec::new();
+    let (n, _) = GeneralBuilder::new(PAGE_BYTES).build(&block, 0, &mut out);
+    (n, out)
+}
+
+/// Keys that differ in their numbers alone cost no bytes in a page. Whole, they would be 30 MB.
+#[test]
+fn a_page_has_few_records_if_they_are_long() {
+    let (n, page) = of_long_prefix(10_000, 3_000);
+    assert_eq!(n, UNPACKED_BYTES_MAX / 10_008);
+    let (guide, mut found) = (Guide::read(&page).unwrap(), Block::default());
+    Page::new(&page, &guide).decode(&mut found).unwrap();
+    assert_eq!((found.len(), found.heap.len()), (n, n * 10_008));
+    // One record is as long as it likes; many short ones are as many as there is room for.
+    assert_eq!(of_long_prefix(60_000, 2).0, 1);
+    assert!(of_long_prefix(16, 40_000).0 > 10_000);
+}
+
+/// A forged page says that it has 32,768 such records.
+#[test]
+fn a_page_that_unpacks_to_far_more_is_refused() {
+    let (_, mut page) = of_long_prefix(10_000, 100);
+    page[6..8].copy_from_slice(&32_768_u16.to_le_bytes());
+    assert_eq!(Guide::read(&page).unwrap_err(), "a prefix too long for so many records");
+}
