@@ -325,3 +325,64 @@ fn a_commit_that_needs_room_does_not_wait_for_a_merge() {
     assert!(until_then <= 2, "{until_then} writes");
     assert!(table.count().unwrap() >= 18_000);
 }
+
+/// A merge passes over partitions in which all has expired. What newer runs have between their keys stands
+/// until it has been given out, wherever the merge ends.
+#[test]
+fn what_lies_within_expired_partitions_outlives_a_merge_that_gives_up() {
+    // Where in a partition the expired ones begin decides whether the output may end before them.
+    for first in (1_000..1_300).step_by(30) {
+        keep_what_lies_within(first);
+    }
+}
+
+/// Lets a merge give up at each of its checkpoints. The records from `first` to 2,000 have expired.
+fn keep_what_lies_within(first: u64) {
+    let hooked = Hooked::default();
+    let seconds = Arc::new(AtomicU64::new(1_700_000_000));
+    let options = || {
+        let seconds = seconds.clone();
+        let now = move || SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.load(Ordering::Relaxed));
+        Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10).background_merges(false).clock(now)
+    };
+    let db = Db::open_on(&hooked, "engine.azk", options()).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    for i in 0..3_000u64 {
+        let (key, value) = (i.to_be_bytes(), [i as u8; 400]);
+        if (first..2_000).contains(&i) {
+            table.put_for(key, value, Duration::from_secs(1)).unwrap();
+        } else {
+            table.put(key, value).unwrap();
+        }
+    }
+    db.compact().unwrap();
+    seconds.fetch_add(1, Ordering::Relaxed);
+    table.put(1_500u64.to_be_bytes(), "within").unwrap();
+    db.flush().unwrap();
+    let now = seconds.load(Ordering::Relaxed) * 1_000;
+    let state = db.engine.state.load_full();
+    let past = bottom(&state).runs.iter().filter(|r| r.is_past(now)).count();
+    assert!(past >= 2 && state.tables[0].levels.len() == 2, "{past} of {}", bottom(&state).runs.len());
+    drop(state);
+    drop((table, db));
+    // The merge comes as far as its first checkpoint, its second, and so on to its end.
+    for steps in 0.. {
+        let db = Db::open_on(&hooked, "engine.azk", options()).unwrap();
+        let table = db.open_table("t").unwrap();
+        let within = table.get(1_500u64.to_be_bytes()).unwrap();
+        assert_eq!(within.as_deref(), Some(&b"within"[..]), "{first} {steps}");
+        assert_eq!(table.count().unwrap(), first + 1_001, "{first} {steps}");
+        let checkpoints = AtomicU64::new(0);
+        hooked.hook(move |call| match call {
+            Call::WriteSuperblock if checkpoints.fetch_add(1, Ordering::Relaxed) == steps => {
+                Err(io::ErrorKind::Other.into())
+            }
+            _ => Ok(()),
+        });
+        let merged = db.compact();
+        hooked.heal();
+        if merged.is_ok() {
+            return;
+        }
+    }
+}
