@@ -15,9 +15,19 @@ pub const FLAGS: &str = "--cfg azekura_canary";
 /// is run from nothing where it counts, and then incremental builds cost more than they save.
 pub fn built(words: &[&str]) -> Command {
     let mut command = cargo();
-    command.args(words).args(["--profile", "test"]).env("RUSTFLAGS", FLAGS).env("CARGO_INCREMENTAL", "0");
+    command.args(words).args(["--profile", "test"]).env("RUSTFLAGS", FLAGS).envs(LEAN);
     command
 }
+
+/// No incremental builds, and no tables of lines: a panic says where without them.
+const LEAN: [(&str, &str); 2] = [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_TEST_DEBUG", "false")];
+
+/// The profile of the builds with model checkers. Each runs for a few seconds, so little is optimised.
+pub const MODELS: [(&str, &str); 3] = [
+    ("CARGO_INCREMENTAL", "0"),
+    ("CARGO_PROFILE_TEST_DEBUG", "false"),
+    ("CARGO_PROFILE_TEST_OPT_LEVEL", "1"),
+];
 
 /// What the test command builds, all at once: the tests, and the libraries and programs that later steps run.
 /// If tests are among what is built, cargo enables the features that they want of the crates they use. A
@@ -58,10 +68,15 @@ struct Gate {
     canary: &'static str,
 }
 
-const GATES: [Gate; 16] = [
+/// The two that run side by side: one computes, one mostly waits for its children and the disk.
+const BESIDE: [Gate; 2] = [
     Gate { arguments: "crash --count 90000 --seconds 200 --seed 1", tried_min: 80_000, canary: "" },
-    Gate { arguments: "crash --only long --count 3000 --seconds 15 --seed 1", tried_min: 200, canary: "" },
-    Gate { arguments: "crash --only bulk --count 400 --seconds 10 --seed 1", tried_min: 40, canary: "" },
+    Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, canary: "" },
+];
+
+const GATES: [Gate; 14] = [
+    Gate { arguments: "crash --only long --count 3000 --seconds 12 --seed 1", tried_min: 200, canary: "" },
+    Gate { arguments: "crash --only bulk --count 400 --seconds 8 --seed 1", tried_min: 40, canary: "" },
     Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, canary: "" },
     Gate { arguments: "mirror --count 300 --seconds 5 --seed 1", tried_min: 60, canary: "" },
     Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, canary: "" },
@@ -75,7 +90,6 @@ const GATES: [Gate; 16] = [
     Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, canary: "" },
     // The commands above serve as controls.
     Gate { arguments: "canaries --no-controls --seed 1", tried_min: 15, canary: "" },
-    Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, canary: "" },
     Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, canary: "" },
     Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, canary: "" },
     Gate { arguments: "soak --seconds 12", tried_min: 10_000, canary: "" },
@@ -84,8 +98,14 @@ const GATES: [Gate; 16] = [
 
 /// Runs all commands. Returns their last lines.
 pub fn run() -> Result<Vec<String>, Failure> {
-    let program = program("sim")?;
-    GATES.iter().map(|gate| hold(gate, &program)).collect()
+    let program = &program("sim")?;
+    let both = std::thread::scope(|scope| {
+        BESIDE
+            .each_ref()
+            .map(|gate| scope.spawn(move || hold(gate, program)))
+            .map(|one| one.join().unwrap_or_else(|_| Err("a thread panicked".to_owned())))
+    });
+    both.into_iter().chain(GATES.iter().map(|gate| hold(gate, program))).collect()
 }
 
 /// Runs the models of the lock-free parts, in a build of the engine alone with loom's atomics.
@@ -101,7 +121,7 @@ pub fn models() -> Result<(), Failure> {
         "target/loom",
         "models",
     ]);
-    command.env("RUSTFLAGS", "--cfg loom").env("CARGO_INCREMENTAL", "0");
+    command.env("RUSTFLAGS", "--cfg loom").envs(MODELS);
     let (passed, outcome) = runner::run_keeping(command, |line| line.starts_with("test result: ok"));
     outcome?;
     match passed.iter().any(|line| !line.contains(" 0 passed")) {

@@ -2,6 +2,7 @@
 //! atomic, wait and call to the disk, shuttle decides which thread goes on. A schedule that failed is kept in
 //! a file, and can be run again.
 
+use crate::promises;
 use crate::runner::{self, Failure, cargo};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -143,7 +144,7 @@ fn test(verbosity: &str) -> Command {
         "target/shuttle",
     ]);
     command.args(["--", "--nocapture"]).env("RUSTFLAGS", "--cfg shuttle --cfg azekura_canary");
-    command.env("CARGO_INCREMENTAL", "0");
+    command.envs(promises::MODELS);
     command.env_remove("AZEKURA_REPLAY").env("RUST_BACKTRACE", "0");
     command
 }
