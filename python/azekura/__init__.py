@@ -12,6 +12,7 @@ made it: in a forked child it is `Forked`.
 
 from . import types
 from ._azekura import (
+    Feed,
     Index,
     RecordBatches,
     Records,
@@ -55,14 +56,14 @@ from ._errors import (
     WrongType,
 )
 from ._mapping import Mapping, open
-from ._reports import BackupReport, Point, PruneReport, RestoreReport, VerifyReport
+from ._reports import BackupReport, Change, FeedInfo, Point, PruneReport, RestoreReport, VerifyReport
 
 # As `dbm` modules have it.
 error = Error
 
 __all__ = [
-    "BackupReport", "CannotOpen", "Closed", "Conflict", "Corrupt", "Database", "Error", "FeedGap", "Forked", "Index",
-    "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
+    "BackupReport", "CannotOpen", "Change", "Closed", "Conflict", "Corrupt", "Database", "Error", "Feed", "FeedGap",
+    "FeedInfo", "Forked", "Index", "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
     "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly",
     "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft",
     "ShardPacker", "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld",

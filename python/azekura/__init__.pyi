@@ -9,6 +9,7 @@ from typing_extensions import Buffer, Self
 
 from . import _azekura
 from . import types as types
+from ._azekura import Feed as Feed
 from ._azekura import Index as Index
 from ._azekura import RecordBatches as RecordBatches
 from ._azekura import Records as Records
@@ -23,6 +24,8 @@ from ._azekura import Table as Table
 from ._azekura import Transaction as Transaction
 from ._azekura import restore_stream as restore_stream
 from ._reports import BackupReport as BackupReport
+from ._reports import Change as Change
+from ._reports import FeedInfo as FeedInfo
 from ._reports import Point as Point
 from ._reports import PruneReport as PruneReport
 from ._reports import RestoreReport as RestoreReport

@@ -1,7 +1,7 @@
-"""What backups return: named tuples."""
+"""What backups and feeds return: named tuples."""
 
 from datetime import datetime, timedelta, timezone
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class BackupReport(NamedTuple):
@@ -49,6 +49,42 @@ class PruneReport(NamedTuple):
     removed: list[int]
     files: int
     bytes: int
+
+
+class Change(NamedTuple):
+    """What a commit has done in one place.
+
+    kind: 'put', 'remove', 'remove_range' (from `key` on and below `end`), 'clear', 'rename' (to `word`), 'drop',
+    'begin' (the table is fed from now on, with `word`: read it anew), or 'stop' (it is fed no longer). `value` is
+    the new value and `old` the one before, where the feed has them. The ends of a range are bytes. `time` is when
+    the commit was made, in UTC.
+    """
+
+    commit: int
+    time: datetime
+    table: str
+    kind: str
+    key: Any
+    value: Any
+    old: Any
+    end: bytes | None
+    word: str | None
+
+
+class FeedInfo(NamedTuple):
+    """What is fed, and how much of it is kept: the changes after commit `oldest`, up to the durable one `newest`.
+
+    `tables` says what is told of each table, `cursors` where each cursor stands. Sizes are in bytes, and
+    `age_max` in seconds; None: changes are kept however old they are.
+    """
+
+    oldest: int
+    newest: int
+    tables: dict[str, str]
+    cursors: dict[str, int]
+    bytes: int
+    bytes_max: int
+    age_max: float | None
 
 
 def utc(microseconds: int) -> datetime:

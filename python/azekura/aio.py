@@ -29,14 +29,14 @@ _FETCH_MAX = 512
 _OF_TABLES = (
     "get", "put", "remove", "add", "replace", "append", "increment", "merge", "compare_and_swap", "update", "take",
     "first", "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many",
-    "get_many", "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl",
+    "get_many", "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl", "set_feed",
 )
 _OF_INDEXES = ("first", "last", "count")
 _WALKS = ("range", "prefix", "items", "keys", "values", "drain")
 _WALKS_OF_INDEXES = ("get", "prefix", "range")
 _OF_DATABASES = (
     "drop_table", "rename_table", "sync", "flush", "compact", "shrink", "check", "stats", "backup", "backup_to",
-    "copy_to", "transact",
+    "copy_to", "transact", "feed_info", "set_feed_limits", "feed_cursor", "set_feed_cursor",
 )
 
 
@@ -240,6 +240,49 @@ class Snapshot(_Moment):
     """The database at one moment."""
 
 
+class Feed:
+    """An asynchronous iterator over the feed of changes. It waits for the next change, for ever or as long as
+    `wait` says; other calls go on meanwhile."""
+
+    _LOOK_SECONDS = 0.05
+
+    def __init__(self, run, begin, wait):
+        self._run, self._begin, self._wait, self._plain = run, begin, wait, None
+        # The step that is under way. If its task is cancelled, the next one gets what it gives.
+        self._step = None
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self._wait
+        if self._plain is None:
+            self._plain = await self._run(self._begin)
+        while True:
+            if self._step is None:
+                self._step = asyncio.ensure_future(self._run(next, self._plain, None))
+            try:
+                change = await asyncio.shield(self._step)
+            except asyncio.CancelledError:
+                raise
+            except BaseException:
+                self._step = None
+                raise
+            self._step = None
+            if change is not None:
+                return change
+            left = ends - loop.time()
+            if left <= 0:
+                raise StopAsyncIteration
+            await asyncio.sleep(min(left, self._LOOK_SECONDS))
+
+    @property
+    def position(self):
+        """The newest commit of which all changes were given; None before the first step."""
+        return None if self._plain is None else self._plain.position
+
+
 class Database:
     """A database for asyncio. `await azekura.aio.open(path)` gives one."""
 
@@ -274,6 +317,12 @@ class Database:
     def snapshot(self):
         """The database at the beginning of an `async with` block."""
         return Snapshot(self._run, self._plain.snapshot)
+
+    def feed(self, after, *, tables=None, wait=float("inf")):
+        """What commits after a number have done to the tables that are fed, for `async for`. `tables`: those whose
+        keys and values are of their types."""
+        plain = [table._plain for table in tables] if tables is not None else None
+        return Feed(self._run, functools.partial(self._plain.feed, after, tables=plain), wait)
 
     async def close(self):
         """Makes everything durable and closes the file. A second time is no error."""

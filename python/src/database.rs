@@ -2,6 +2,7 @@
 
 use crate::codec::Codec;
 use crate::errors::of_engine;
+use crate::feed;
 use crate::long;
 use crate::shared::Shared;
 use crate::table::{Table, View, kind_name, kind_of, time_of};
@@ -166,6 +167,45 @@ impl Database {
     fn snapshot(&self, py: Python<'_>) -> Snapshot {
         let txn = py.detach(|| self.db.read());
         Snapshot { db: self.db.clone(), txn: Arc::new(Shared::new(txn)) }
+    }
+
+    /// An iterator over what commits after number `after` have done to the tables that are fed
+    /// (`Table.set_feed`). It ends when there is no more at present, and goes on when it is asked again. With
+    /// `wait` it waits so many seconds for each change before it ends; float("inf"): until there is one. Keys and
+    /// values of the given tables are of their types, others are bytes. FeedGap if changes after that commit
+    /// are gone.
+    #[pyo3(signature = (after, *, tables = None, wait = None))]
+    fn feed(
+        &self,
+        py: Python<'_>,
+        after: u64,
+        tables: Option<Vec<PyRef<'_, Table>>>,
+        wait: Option<f64>,
+    ) -> PyResult<feed::Feed> {
+        feed::begin(py, &self.db, after, tables, wait)
+    }
+
+    /// What is fed, and how much of it is kept; None if nothing ever was.
+    fn feed_info<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let info = self.call(py, Db::feed_info)?;
+        feed::info(py, info)
+    }
+
+    /// Says how much of the feed is kept: about so many bytes, and nothing older than so many seconds.
+    #[pyo3(signature = (bytes_max, age_max = None))]
+    fn set_feed_limits(&self, py: Python<'_>, bytes_max: u64, age_max: Option<f64>) -> PyResult<()> {
+        let age_max = age_max.map(|age| seconds("age_max", age)).transpose()?;
+        self.call(py, |db| db.set_feed_limits(bytes_max, age_max))
+    }
+
+    /// Where the cursor of a name stands: the last commit with which its reader has done; None if there is none.
+    fn feed_cursor(&self, py: Python<'_>, name: &str) -> PyResult<Option<u64>> {
+        self.call(py, |db| db.feed_cursor(name))
+    }
+
+    /// Sets the cursor of a name at a commit, or removes it.
+    fn set_feed_cursor(&self, py: Python<'_>, name: &str, commit: Option<u64>) -> PyResult<()> {
+        self.call(py, |db| db.set_feed_cursor(name, commit))
     }
 
     /// Returns when everything committed so far is durable.

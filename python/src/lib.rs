@@ -8,7 +8,7 @@
 //! - `records`: iterators, which fetch some hundred records at a time.
 //! - `shards`: sets of shards.
 //! - `long`: calls that may take long, their progress and Ctrl-C.
-//! - `database`, `backup`, `table`, `ranges`, `many`, `index`, `transaction`: the classes.
+//! - `database`, `backup`, `table`, `ranges`, `many`, `index`, `feed`, `transaction`: the classes.
 //!
 //! The engine works while the thread is detached from the interpreter. No Python code runs while a
 //! transaction's lock is held, so no thread can wait for itself.
@@ -21,6 +21,7 @@ mod batch;
 mod codec;
 mod database;
 mod errors;
+mod feed;
 mod index;
 mod long;
 mod many;
@@ -43,6 +44,8 @@ mod _azekura {
     use crate::backup::{Repository, restore_stream};
     #[pymodule_export]
     use crate::database::Database;
+    #[pymodule_export]
+    use crate::feed::Feed;
     #[pymodule_export]
     use crate::index::Index;
     #[pymodule_export]

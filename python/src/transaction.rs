@@ -108,6 +108,11 @@ impl Transaction {
         Ok(py.detach(|| self.txn.with(|txn| txn.drop_table(name)))?)
     }
 
+    /// Sets a cursor of the feed at a commit, or removes it, together with what else is written here.
+    fn set_feed_cursor(&self, py: Python<'_>, name: &str, commit: Option<u64>) -> PyResult<()> {
+        Ok(py.detach(|| self.txn.with(|txn| txn.set_feed_cursor(name, commit)))?)
+    }
+
     /// Remembers the writes so far, and what was done with tables. `rollback()` of the savepoint returns to
     /// them; so does the end of its `with` block if an exception leaves the block.
     fn savepoint(&self, py: Python<'_>) -> PyResult<Savepoint> {

@@ -36,7 +36,7 @@ fn load(path: &Path, records: u64, batch: u64, round: u64, is_fed: bool) -> Resu
     let mut after = 0;
     if is_fed {
         table.set_feed(Some(FeedContent::Values))?;
-        after = db.feed_info()?.map_or(0, |info| info.oldest);
+        after = db.feed_info()?.map_or(0, |info| info.newest);
     }
     let began = Instant::now();
     for first in (0..records).step_by(usize::try_from(batch).expect("a small number")) {

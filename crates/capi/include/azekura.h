@@ -25,10 +25,10 @@
  * passed to azk_free and is not of this library.
  *
  * Threads. All functions may be called by any threads at once. An azk_db, an azk_table, an azk_index
- * and an azk_shards may be used by several threads at the same time. Options, transactions, cursors
- * and lookups are used by one thread at a time and may be handed on to another; a call that meets
- * another is AZK_BUSY, and so is freeing what a call is using: nothing happens then. Messages are
- * per thread. No function may be called from a signal handler.
+ * and an azk_shards may be used by several threads at the same time. Options, transactions, cursors,
+ * lookups and readers of the feed are used by one thread at a time and may be handed on to another;
+ * a call that meets another is AZK_BUSY, and so is freeing what a call is using: nothing happens
+ * then. Messages are per thread. No function may be called from a signal handler.
  *
  * Callbacks may call every function, with the same handles too. They must return: no longjmp, no
  * exception may leave them.
@@ -392,6 +392,9 @@ typedef int32_t azk_which;
  * floating-point numbers of IEEE 754.
  */
 enum azk_operator
+ * What the feed has of the changes of a table.
+ */
+enum azk_feed_content
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -438,6 +441,80 @@ enum azk_operator
 typedef enum azk_operator azk_operator;
 #else
 typedef int32_t azk_operator;
+   * Nothing.
+   */
+  AZK_FEED_NOTHING = 0,
+  /**
+   * The keys.
+   */
+  AZK_FEED_KEYS = 1,
+  /**
+   * Keys and new values.
+   */
+  AZK_FEED_VALUES = 2,
+  /**
+   * Keys, new values, and the values before.
+   */
+  AZK_FEED_BOTH = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum azk_feed_content azk_feed_content;
+#else
+typedef int32_t azk_feed_content;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What was done.
+ */
+enum azk_change_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * A change for which this header has no number.
+   */
+  AZK_CHANGE_OTHER = 0,
+  /**
+   * `key` has a new value.
+   */
+  AZK_CHANGE_PUT = 1,
+  /**
+   * `key` was removed. It need not have been there.
+   */
+  AZK_CHANGE_REMOVE = 2,
+  /**
+   * The keys from `key` on and below `end` were removed, or all from `key` on if there is no `end`.
+   */
+  AZK_CHANGE_REMOVE_RANGE = 3,
+  /**
+   * All keys were removed.
+   */
+  AZK_CHANGE_CLEAR = 4,
+  /**
+   * The table is called `key` from then on.
+   */
+  AZK_CHANGE_RENAME = 5,
+  /**
+   * The table was dropped.
+   */
+  AZK_CHANGE_DROP = 6,
+  /**
+   * From this commit on the table is fed, with `content`. Who keeps a copy of it reads it anew.
+   */
+  AZK_CHANGE_BEGIN = 7,
+  /**
+   * The table is no longer fed.
+   */
+  AZK_CHANGE_STOP = 8,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum azk_change_kind azk_change_kind;
+#else
+typedef int32_t azk_change_kind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -450,6 +527,11 @@ typedef struct azk_cursor azk_cursor;
  * An open database.
  */
 typedef struct azk_db azk_db;
+
+/**
+ * A reader of the feed of changes.
+ */
+typedef struct azk_feed azk_feed;
 
 /**
  * An index of a table.
@@ -587,6 +669,74 @@ typedef struct {
    */
   double f64;
 } azk_value;
+
+/**
+ * What is kept of the feed.
+ */
+typedef struct {
+  /**
+   * The changes up to this commit are gone.
+   */
+  uint64_t oldest;
+  /**
+   * The newest durable commit.
+   */
+  uint64_t newest;
+  /**
+   * About so many bytes of changes are kept, at most.
+   */
+  uint64_t bytes_max;
+  /**
+   * Changes are kept for so many milliseconds; 0: however old they are.
+   */
+  uint64_t age_max_ms;
+  /**
+   * Bytes in the file and in memory.
+   */
+  uint64_t bytes;
+} azk_feed_info;
+
+/**
+ * A change. Bytes that are not there have `data` NULL; bytes of length 0 that are there do not.
+ */
+typedef struct {
+  /**
+   * The number of the commit.
+   */
+  uint64_t commit;
+  /**
+   * When it was made, in milliseconds since 1970.
+   */
+  uint64_t time_ms;
+  /**
+   * The table's name, as it was before the commit.
+   */
+  azk_bytes table;
+  /**
+   * An azk_change_kind.
+   */
+  int32_t kind;
+  /**
+   * An azk_feed_content, of AZK_CHANGE_BEGIN.
+   */
+  int32_t content;
+  /**
+   * The key, the first key of a range, or a new name.
+   */
+  azk_bytes key;
+  /**
+   * The end of a range.
+   */
+  azk_bytes end;
+  /**
+   * The new value.
+   */
+  azk_bytes value;
+  /**
+   * The value before.
+   */
+  azk_bytes old;
+} azk_change;
 
 /**
  * What a check has found. Set `size` to sizeof(azk_check_report) before the call.
@@ -2193,6 +2343,89 @@ azk_status azk_lookup_next_back(azk_lookup *lookup,
  * Frees a lookup. NULL is allowed. Errors: none of its own.
  */
 azk_status azk_lookup_free(azk_lookup *lookup);
+
+/**
+ * Has the feed every change of the table from now on: so much of it as `content` says, an azk_feed_content.
+ * When this returns, all later commits are in it. The file remembers it. Errors: AZK_INVALID, and as
+ * azk_table_put.
+ */
+azk_status azk_table_set_feed(const azk_table *table,
+                              int32_t content);
+
+/**
+ * Says how much of the feed is kept: about so many bytes, and none that is older than age_max_ms
+ * milliseconds; 0: however old. Errors: AZK_INVALID for less than 64 KiB, and as azk_table_put.
+ */
+azk_status azk_db_set_feed_limits(const azk_db *db,
+                                  uint64_t bytes_max,
+                                  uint64_t age_max_ms);
+
+/**
+ * What is kept of the feed. Errors: AZK_NOT_FOUND if nothing was ever fed, AZK_CORRUPT, AZK_IO, AZK_CLOSED,
+ * AZK_FORKED.
+ */
+azk_status azk_db_feed_info(const azk_db *db,
+                            azk_feed_info *info);
+
+/**
+ * Where the cursor of a name stands: the last commit with which its reader has done. Errors: AZK_NOT_FOUND if
+ * there is no such cursor, and as azk_db_feed_info.
+ */
+azk_status azk_db_feed_cursor(const azk_db *db,
+                              const char *name,
+                              uint64_t *commit);
+
+/**
+ * Sets the cursor of a name to *commit, or removes it if `commit` is NULL. Errors: AZK_INVALID if nothing was
+ * ever fed or the name is empty, AZK_TOO_LARGE for a name over 255 bytes, and as azk_table_put.
+ */
+azk_status azk_db_set_feed_cursor(const azk_db *db,
+                                  const char *name,
+                                  const uint64_t *commit);
+
+/**
+ * As azk_db_set_feed_cursor, together with all else that the transaction writes. Errors: as
+ * azk_db_set_feed_cursor.
+ */
+azk_status azk_write_set_feed_cursor(azk_write *write,
+                                     const char *name,
+                                     const uint64_t *commit);
+
+/**
+ * A reader of the changes after commit number `after`. Free it with azk_feed_free. On failure *out is NULL.
+ * Errors: AZK_FEED_GAP if changes after that commit are gone, AZK_INVALID if nothing was ever fed or there
+ * is no such commit, and as azk_db_feed_info.
+ */
+azk_status azk_db_feed(const azk_db *db,
+                       uint64_t after,
+                       azk_feed **out);
+
+/**
+ * The next change. Its bytes stay until the next call with this reader. Errors: AZK_NOT_FOUND if there is
+ * none at present: it may be called again. AZK_FEED_GAP if the feed was faster, AZK_CORRUPT, AZK_IO,
+ * AZK_CLOSED, AZK_FORKED.
+ */
+azk_status azk_feed_next(azk_feed *feed,
+                         azk_change *change);
+
+/**
+ * Waits until there is a change, or so many milliseconds are over. The reader is in use meanwhile. Errors:
+ * AZK_NOT_FOUND if there is none, and as azk_feed_next.
+ */
+azk_status azk_feed_wait(azk_feed *feed,
+                         uint64_t time_ms);
+
+/**
+ * The newest commit of which all changes were given. From there another reader goes on. Errors: none of its
+ * own.
+ */
+azk_status azk_feed_position(azk_feed *feed,
+                             uint64_t *commit);
+
+/**
+ * Frees a reader of the feed. NULL is allowed. Errors: none of its own.
+ */
+azk_status azk_feed_free(azk_feed *feed);
 
 /**
  * Opens the set of shards in the folder `path`: the version of this number, or the newest if it is 0. On

@@ -136,6 +136,7 @@ private:
 } // namespace azekura
 
 #include "azekura_index.hpp"
+#include "azekura_feed.hpp"
 
 namespace azekura {
 
@@ -347,6 +348,12 @@ public:
         azk_index *out = nullptr;
         detail::check(azk_table_index(get(), name.c_str(), &out));
         return azekura::index(out);
+    }
+
+    /* Has the feed every change from now on, or none any more. */
+    void set_feed(feed_content content)
+    {
+        detail::check(azk_table_set_feed(get(), static_cast<int32_t>(content)));
     }
 
     void drop_index(const std::string &name) { detail::check(azk_table_drop_index(get(), name.c_str())); }

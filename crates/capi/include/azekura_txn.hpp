@@ -157,6 +157,12 @@ public:
             azk_write_put(handle_.get(), table.get(), key.data(), key.size(), value.data(), value.size()));
     }
 
+    /* Sets a cursor of the feed at a commit, or removes it. */
+    void set_feed_cursor(const std::string &name, std::optional<uint64_t> commit)
+    {
+        detail::check(azk_write_set_feed_cursor(handle_.get(), name.c_str(), commit ? &*commit : nullptr));
+    }
+
     template <class Records> void put_many(const azekura::table &table, const Records &records)
     {
         detail::put_many(records, [&](const azk_bytes *keys, const azk_bytes *values, size_t count) {
@@ -450,6 +456,31 @@ public:
         for (size_t i = 0; i < count; i++)
             out.emplace_back(std::string(list[i].name, list[i].name_len), static_cast<kind>(list[i].kind));
         return out;
+    }
+
+    /* A reader of the feed of changes, after a commit; its next() gives the first. */
+    azekura::feed feed(uint64_t after)
+    {
+        azk_feed *out = nullptr;
+        detail::check(azk_db_feed(get(), after, &out));
+        return azekura::feed(out);
+    }
+
+    /* What is kept of the feed; none if nothing was ever fed. */
+    std::optional<azk_feed_info> feed_info() const
+    {
+        azk_feed_info info;
+        if (!detail::found(azk_db_feed_info(get(), &info)))
+            return std::nullopt;
+        return info;
+    }
+
+    std::optional<uint64_t> feed_cursor(const std::string &name) const
+    {
+        uint64_t commit = 0;
+        if (!detail::found(azk_db_feed_cursor(get(), name.c_str(), &commit)))
+            return std::nullopt;
+        return commit;
     }
 
     void rename_table(const std::string &from, const std::string &to)

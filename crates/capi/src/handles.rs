@@ -40,6 +40,11 @@ pub struct azk_lookup {
     _opaque: (),
 }
 
+/// A reader of the feed of changes.
+pub struct azk_feed {
+    _opaque: (),
+}
+
 /// A set of shards that is read.
 pub struct azk_shards {
     _opaque: (),

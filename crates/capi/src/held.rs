@@ -2,13 +2,14 @@
 
 use crate::cursor::Walk;
 use crate::handles::{
-    azk_cursor, azk_db, azk_index, azk_lookup, azk_options, azk_read, azk_shards, azk_table, azk_write,
+    azk_cursor, azk_db, azk_feed, azk_index, azk_lookup, azk_options, azk_read, azk_shards, azk_table,
+    azk_write,
 };
 use crate::lookup::Lookup;
 use crate::read::Reading;
 use crate::slots::{Handle, Slots};
 use crate::write::Writing;
-use azekura::{Db, Index, Options, Table};
+use azekura::{Db, Feed, Index, Options, Table};
 use azekura_shards::ShardedReader;
 
 impl Handle for azk_options {
@@ -88,6 +89,15 @@ impl Handle for azk_shards {
     const TAG: u8 = 9;
     fn slots() -> &'static Slots<ShardedReader> {
         static SLOTS: Slots<ShardedReader> = Slots::new();
+        &SLOTS
+    }
+}
+
+impl Handle for azk_feed {
+    type Held = Feed;
+    const TAG: u8 = 10;
+    fn slots() -> &'static Slots<Feed> {
+        static SLOTS: Slots<Feed> = Slots::new();
         &SLOTS
     }
 }

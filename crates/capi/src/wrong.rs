@@ -3,7 +3,7 @@
 use crate::status::{Failure, azk_status, failure};
 
 /// The names of the types, by tag.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "handle",
     "azk_options",
     "azk_db",
@@ -14,6 +14,7 @@ const NAMES: [&str; 10] = [
     "azk_index",
     "azk_lookup",
     "azk_shards",
+    "azk_feed",
 ];
 
 /// The name of a type of handle.

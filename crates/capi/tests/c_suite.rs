@@ -9,7 +9,7 @@ mod common;
 use common::{Compiler, Linking, Runner};
 
 /// The tests in C.
-const TESTS: [&str; 5] = ["records", "transactions", "handles", "model", "indexes"];
+const TESTS: [&str; 6] = ["records", "transactions", "handles", "model", "indexes", "feed"];
 
 #[test]
 fn tests_in_c() {

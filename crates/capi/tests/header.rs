@@ -29,6 +29,7 @@ const SOURCES: [&str; 29] = [
     "cursor",
     "index",
     "lookup",
+    "feed",
     "shards",
     "upkeep",
     "backup",

@@ -191,6 +191,37 @@ static std::string keys(azekura::lookup found)
     return all;
 }
 
+static void feed(azekura::database &db)
+{
+    using azekura::change_kind;
+    auto fed = db.table("fed", kind::hash);
+    CHECK(!db.feed_info());
+    CHECK(thrown([&] { db.feed(0); }) == AZK_INVALID);
+    fed.set_feed(azekura::feed_content::both);
+    auto begin = db.feed_info()->newest;
+    auto reader = db.feed(begin);
+    CHECK(!reader.next() && !reader.wait(std::chrono::milliseconds(1)));
+    fed.put("a", "1");
+    fed.put("a", "");
+    fed.remove("a");
+    CHECK(reader.wait(std::chrono::minutes(1)));
+    auto change = reader.next();
+    CHECK(change && change->kind == change_kind::put && change->table == "fed" && change->key == "a");
+    CHECK(change->value == "1" && !change->old && change->commit > begin);
+    change = reader.next();
+    CHECK(change && change->value == "" && change->old == "1");
+    change = reader.next();
+    CHECK(change && change->kind == change_kind::remove && !change->value && change->old == "");
+    CHECK(!reader.next());
+    db.transact([&](azekura::write_txn &txn) { txn.set_feed_cursor("reader", reader.position()); });
+    CHECK(db.feed_cursor("reader") == reader.position() && !db.feed_cursor("none"));
+    fed.set_feed(azekura::feed_content::nothing);
+    change = reader.next();
+    CHECK(change && change->kind == change_kind::stop && change->key.empty());
+    CHECK(thrown([&] { db.feed(0); }) == AZK_FEED_GAP);
+    db.drop_table("fed");
+}
+
 static void indexes(azekura::database &db)
 {
     using record = std::pair<std::string, std::string>;
@@ -293,6 +324,7 @@ int main(int argc, char **argv)
     tables_in_transactions(db);
     again_and_again(db, t);
     indexes(db);
+    feed(db);
     db.rename_table("hash", "other");
     CHECK(db.tables().size() == 2 && db.tables()[0].first == "other" && db.tables()[0].second == kind::hash);
     db.drop_table("other");

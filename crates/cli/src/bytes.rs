@@ -244,7 +244,8 @@ impl<'a> JsonRecord<'a> {
     }
 }
 
-fn json_bytes(bytes: &[u8], form: Form) -> (Option<&str>, Option<String>) {
+/// Bytes as text, or as hexadecimal digits.
+pub fn json_bytes(bytes: &[u8], form: Form) -> (Option<&str>, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) if form == Form::Text => (Some(text), None),
         _ => (None, Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())),

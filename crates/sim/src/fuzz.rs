@@ -117,6 +117,8 @@ fn expected(error: &Error) -> Result<(), String> {
         | Error::NotADatabase { .. }
         | Error::NewerVersion { .. }
         | Error::Truncated { .. } => Ok(()),
+        // An operand on what is no number.
+        Error::WrongType { .. } => Ok(()),
         // Lengths and offsets near the limits of their types reach the storage, which refuses them.
         Error::Io { .. } | Error::NoSpace { .. } | Error::Invalid { .. } | Error::Poisoned { .. } => Ok(()),
         e => Err(format!("a hostile file gives {e:?}")),

@@ -1,7 +1,9 @@
 //! The judge of a recovered database. The database must be in the state after some commit, not before the
-//! last one acknowledged as durable, and not after the last one begun. `check` must be clean.
+//! last one acknowledged as durable, and not after the last one begun. `check` must be clean, and whoever has
+//! followed the feed of changes must have the tables that are fed.
 
 use crate::disk::{Disk, Mark};
+use crate::fed;
 use crate::script::{Ack, Script, problems};
 use azekura::{Db, Error, Options};
 use std::time::Duration;
@@ -105,7 +107,11 @@ pub fn recovered(set: Setting, disk: &Disk, script: &Script, ack: Ack) -> Result
     let db = set.open(disk).map_err(|e| format!("does not open: {e}"))?;
     let k = script.state_of(&db, ack.durable, ack.begun)?;
     let wrong = problems(&db);
-    if wrong.is_empty() { Ok((db, k)) } else { Err(format!("state {k}, but check says {wrong:?}")) }
+    if !wrong.is_empty() {
+        return Err(format!("state {k}, but check says {wrong:?}"));
+    }
+    fed::compare(&db).map_err(|e| format!("state {k}: {e}"))?;
+    Ok((db, k))
 }
 
 /// Recovers, runs the script to its end, closes, reopens and compares.

@@ -3,6 +3,7 @@
 //! - [`disk`] is a simulated disk under the engine's storage trait. It can lose power, fail calls, be full,
 //!   and lie.
 //! - [`script`] is a random but reproducible workload, with the state after each commit.
+//! - [`fed`] is a copy of tables that is made by the feed of changes.
 //! - [`report`] is what all commands share: limits, progress, and the verdict.
 //! - [`fuzz`] has the targets for hostile bytes.
 //! - [`isolation`] makes histories of transactions and judges them.
@@ -18,6 +19,7 @@
 
 pub mod commands;
 pub mod disk;
+pub mod fed;
 pub mod followers;
 pub mod fuzz;
 pub mod isolation;

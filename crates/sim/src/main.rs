@@ -47,6 +47,9 @@ enum Command {
     /// The process that `kills` kills
     #[command(hide = true)]
     KilledChild(sim::kills::child::Orders),
+    /// The process that reads the feed of that one
+    #[command(hide = true)]
+    KilledReader(sim::kills::copier::Orders),
     /// The process that writes for `followers`
     #[command(hide = true)]
     FollowingWriter(sim::followers::writer::Orders),
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Followers(limits) => commands::followers::run(&limits),
         Command::FollowingWriter(orders) => return sim::followers::writer::run(&orders),
         Command::FollowingReader(orders) => return sim::followers::reader::run(&orders),
+        Command::KilledReader(orders) => return sim::kills::copier::run(&orders),
         Command::KilledChild(orders) => return sim::kills::child::run(&orders),
     };
     verdict.exit()

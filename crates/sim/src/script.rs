@@ -6,8 +6,9 @@ mod names;
 mod sums;
 mod write;
 
+use crate::fed;
 use crate::rng::Rng;
-use azekura::{Db, Durability, Error, Merge, Table, TableKind, WriteOptions, WriteTxn};
+use azekura::{Db, Durability, Error, FeedContent, Merge, Table, TableKind, WriteOptions, WriteTxn};
 pub use names::{INDEXES, TABLES};
 use names::{SMALL, SUMS, SUMS_NAME, kind_of, name_of, small};
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub enum Step {
     CreateSmall(usize),
     /// Drops a table.
     Drop(&'static str),
+    /// Feeds a table from then on: its number, what is fed, and how many bytes of that are kept.
+    Feed(usize, FeedContent, u64),
     /// Makes an index of a table, by its number in `INDEXES`, or goes on building it.
     Index(usize),
     /// Drops one, if it is there.
@@ -161,6 +164,9 @@ impl Script {
         }
         model.insert(SUMS_NAME.into(), (false, BTreeMap::new()));
         s.push(&model, Some(Step::Create(SUMS_NAME, kind_of(SUMS))));
+        for (t, content, kept) in fed::plan(seed) {
+            s.push(&model, Some(Step::Feed(t, content, kept)));
+        }
         for i in 0..length {
             let step = match rng.below(60) {
                 0..=1 if i > 3 => Step::Flush,
@@ -419,6 +425,7 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
             db.create_tables(&wanted).map(drop)
         }
         Step::Drop(name) => db.drop_table(name),
+        Step::Feed(t, content, kept) => fed::begin(db, TABLES[*t].0, *content, *kept),
         Step::Index(n) => {
             let (table, spec) = INDEXES[*n];
             db.open_table(table)?.create_index(&n.to_string(), spec)?;

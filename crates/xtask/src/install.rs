@@ -97,6 +97,7 @@ fn install(built: &Path, places: &Places) -> Result<Vec<PathBuf>, Failure> {
         (capi.join("include/azekura.hpp"), "include/azekura.hpp".to_owned()),
         (capi.join("include/azekura_base.hpp"), "include/azekura_base.hpp".to_owned()),
         (capi.join("include/azekura_index.hpp"), "include/azekura_index.hpp".to_owned()),
+        (capi.join("include/azekura_feed.hpp"), "include/azekura_feed.hpp".to_owned()),
         (capi.join("include/azekura_txn.hpp"), "include/azekura_txn.hpp".to_owned()),
         (capi.join("include/azekura_backup.hpp"), "include/azekura_backup.hpp".to_owned()),
         // In a folder of their own, for others' headers have these names too.

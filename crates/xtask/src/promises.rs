@@ -89,7 +89,7 @@ const GATES: [Gate; 14] = [
     Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, canary: "" },
     Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, canary: "" },
     // The commands above serve as controls.
-    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 15, canary: "" },
+    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 19, canary: "" },
     Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, canary: "" },
     Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, canary: "" },
     Gate { arguments: "soak --seconds 12", tried_min: 10_000, canary: "" },

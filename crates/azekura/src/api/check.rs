@@ -3,6 +3,7 @@
 //! Runs, memtables and log hold versions: records, deletes, and what they hide. How many records a table has
 //! is counted by a scan of it. So no set of keys is needed.
 
+mod feed;
 mod indexes;
 
 use super::Db;
@@ -16,6 +17,7 @@ use crate::engine::state::{State, TableState};
 use crate::engine::{Engine, Progress};
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::{Content, Expiring};
+use crate::format::feed::FEED_NAME;
 use crate::format::hidden::is_hidden;
 use crate::format::manifest::RunInfo;
 use crate::format::operand::{Operand, Operands};
@@ -154,6 +156,9 @@ impl Check<'_> {
         }
         self.count(table, sound, &shown);
         self.indexes(table, sound);
+        if *table.name == *FEED_NAME {
+            self.feed(table.id, sound);
+        }
     }
 
     /// Counts what a scan of the table would give. The other versions are hidden. `sound`: how many problems

@@ -216,10 +216,11 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, `TableExists`, as [`create_table`](Db::create_table).
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        if self.is_fed(from) {
-            return self.transact(|txn| txn.rename_table(from, to));
+        match self.engine.rename_table(from, to) {
+            // It is fed.
+            Err(Error::Conflict { .. }) => self.transact(|txn| txn.rename_table(from, to)),
+            done => done,
         }
-        self.engine.rename_table(from, to)
     }
 
     /// Removes a table with all its records and its indexes; its space is free for others once no snapshot
@@ -228,10 +229,11 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, as [`create_table`](Db::create_table).
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        if self.is_fed(name) {
-            return self.transact(|txn| txn.drop_table(name));
+        match self.engine.drop_table(name) {
+            // It is fed.
+            Err(Error::Conflict { .. }) => self.transact(|txn| txn.drop_table(name)),
+            done => done,
         }
-        self.engine.drop_table(name)
     }
 
     /// Begins to read a snapshot of all tables.

@@ -4,4 +4,5 @@ mod read;
 mod settings;
 
 pub use read::{Change, ChangeKind, Feed};
+pub(super) use settings::FeedRecords;
 pub use settings::{FedTableInfo, FeedCursor, FeedInfo};

@@ -5,6 +5,7 @@ use crate::base::key::{KeyBuf, TableKind};
 use crate::engine::{Batch, BatchPart, Table, within};
 use crate::format::block::Tag;
 use crate::format::expiry::Content;
+use crate::txn::gather;
 use crate::txn::get::lookup;
 use crate::txn::value::resolve;
 use crate::txn::{ValueRef, WriteTxn, check_key};
@@ -222,7 +223,7 @@ impl Table {
         let part = BatchPart::single(self.id, sort.bytes, tag, value);
         let durable = engine.config.durability == super::Durability::Sync;
         let user_bytes = (key.len() + value.len()) as u64;
-        match engine.commit(Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
+        match gather::commit(&self.db, Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
             Ok(_) => Ok(()),
             // This has read nothing, so only a new index can be the cause.
             Err(Error::Conflict { .. }) => self.commit_indexed(key, tag, value),

@@ -2,7 +2,7 @@
 
 use super::changes::TableChanges;
 use super::dials::Dials;
-use super::fed::Gathered;
+use super::gathered::Gathered;
 use super::history::{ReadSet, key_mark};
 use super::indexes::Indexes;
 use crate::base::sync::Mutex;
@@ -37,6 +37,8 @@ pub(crate) struct Batch {
     pub(crate) refused: Option<Arc<Refused>>,
     /// What the feed is to have of it.
     pub(crate) feed: Option<Box<Gathered>>,
+    /// If that is not what the feed is to have any more, the batch goes here, to be gathered anew.
+    pub(crate) again: Option<Arc<Again>>,
 }
 
 /// The parts of a commit that was refused, but not for the names of tables.
@@ -49,9 +51,26 @@ impl Refused {
     }
 }
 
+/// Where a batch goes whose changes are to be gathered anew.
+#[derive(Default)]
+pub(crate) struct Again(Mutex<Option<Batch>>);
+
+impl Again {
+    pub(crate) fn take(&self) -> Option<Batch> {
+        self.0.lock().take()
+    }
+}
+
 impl Batch {
+    /// Its changes are to be gathered anew.
+    pub(super) fn give_anew(&mut self) {
+        if let Some(again) = self.again.clone() {
+            *again.0.lock() = Some(std::mem::take(self));
+        }
+    }
+
     /// The commit was refused.
-    pub(super) fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         if let Some(refused) = &self.refused {
             *refused.0.lock() = Some(std::mem::take(&mut self.parts));
         }
@@ -60,8 +79,14 @@ impl Batch {
 
 impl Batch {
     /// What it changes among the tables.
-    pub(super) fn changes(&self) -> &[TableChange] {
+    pub(crate) fn changes(&self) -> &[TableChange] {
         self.tables.as_ref().map_or(&[], |tables| &tables.list)
+    }
+
+    /// How many snapshots it has read from.
+    pub(super) fn snapshots(&self) -> usize {
+        let feed = self.feed.as_ref().is_some_and(|feed| feed.reads.is_some());
+        usize::from(self.reads.is_some()) + usize::from(feed)
     }
 
     /// Whether it makes, renames or drops tables.

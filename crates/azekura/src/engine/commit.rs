@@ -52,9 +52,6 @@ impl Engine {
         }
         let _admitted = self.admit_batch(&batch)?;
         self.pace_writer(batch.user_bytes)?;
-        if self.feed.is_on() {
-            batch.feed = self.gather(&batch).inspect_err(|_| batch.give_back())?;
-        }
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
         let done = if batch.durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
@@ -112,7 +109,7 @@ impl Engine {
         {
             order::expect_tables(&state, batch, reads, |id| self.catalog.gone.name_of(id))?;
         }
-        self.feed.expect(&state, batch.feed.as_deref(), batch.parts.iter().map(|part| part.table))?;
+        self.feed.expect(&state, &commit.history, batch)?;
         self.operators.expect(&state, batch)?;
         let seq = commit.sequence(&state, batch)?;
         commit.feed(seq, batch);

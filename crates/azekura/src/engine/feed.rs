@@ -2,122 +2,215 @@
 //!
 //! A commit to a table that is fed has one part more, to the hidden table of the feed. So what is in the feed
 //! is durable with the commit, recovered with it, copied and followed with it. The changes are gathered before
-//! the commit lock is taken. Under the lock they get the commit's number.
+//! the commit lock is taken (`txn/gather.rs`). Under the lock they get the commit's number.
 //!
 //! Which tables are fed changes under the commit lock. A commit that was gathered before, by what was fed
-//! then, is refused as a conflict. So none passes the feed by.
+//! then, is gathered anew. So none passes the feed by. The commit that changes it tells readers of that.
 //!
 //! Now and then a commit leaves a mark: how much had been fed by then, and when. The marks since the oldest
 //! change are in memory. The commit that adds one also removes, by a range, what is too much or too old.
-
-mod gather;
 
 use super::Engine;
 use super::batch::{Batch, BatchPart};
 use super::changes::TableChanges;
 use super::commit::Commit;
-use super::fed::{Fed, FeedTally};
+use super::fed::{FeedTally, check_part};
+use super::gathered::{Fed, Gathered};
 use super::state::State;
 use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
 use crate::base::key::TableKind;
+use crate::base::sync::atomic::Ordering;
 use crate::format::block::{Block, Tag};
-use crate::format::feed::{CONFIG_KEY, FEED_NAME, FeedConfig, FeedMark, TRIMMED_KEY, mark_key, part_key};
+use crate::format::feed::{
+    CONFIG_KEY, FEED_NAME, FeedConfig, FeedMark, PartWriter, TRIMMED_KEY, mark_key, part_key,
+};
 use crate::format::frame::{NewTable, TableChange};
 use crate::format::ranges::{Range, Ranges};
-use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How much of the past is kept where nobody has said.
 const BYTES_MAX_DEFAULT: u64 = 1 << 30;
+
+/// The time that changes have, in milliseconds.
+pub(crate) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
 
 impl Commit {
     /// Adds the changes of a commit that has got its number to what it writes.
     pub(super) fn feed(&mut self, seq: u64, batch: &mut Batch) {
         let Some(gathered) = batch.feed.take() else { return };
-        let Some(table) = gathered.fed.table.filter(|_| !gathered.parts.is_empty()) else { return };
+        let Some(table) = gathered.fed.table else { return };
+        if gathered.parts.is_empty() && gathered.config.is_none() {
+            return;
+        }
         if !gathered.segments.is_empty() {
             self.large_bytes += gathered.bytes;
         }
-        let heap = gathered.parts.iter().map(|(_, value)| value.len() + 64).sum();
-        let mut block = Block::with_capacity(None, gathered.parts.len() + 2, heap);
-        for (i, (tag, value)) in (0..).zip(&gathered.parts) {
-            block.push(&part_key(seq, i), *tag, value);
+        let (config, tally) = (&gathered.fed.config, &mut self.feed);
+        let commit = seq + config.base;
+        let total_bytes = tally.total_bytes + gathered.bytes;
+        let now = FeedMark { commit, total_bytes, time_ms: gathered.time_ms };
+        let is_renewed = tally.begins_anew && gathered.config.is_some();
+        let has_mark = is_renewed || tally.is_mark_due(config, &now);
+        if batch.durable {
+            tally.note(seq, has_mark);
         }
-        let config = &gathered.fed.config;
-        let tally = &mut self.feed;
-        tally.total_bytes += gathered.bytes;
-        let now = FeedMark { commit: seq, total_bytes: tally.total_bytes, time_ms: gathered.time_ms };
-        let mut ranges = Ranges::default();
-        if tally.is_mark_due(config, &now) {
-            tally.marks.push_back(now);
+        tally.total_bytes = total_bytes;
+        tally.begins_anew &= !is_renewed;
+        let anew = is_renewed.then_some(tally.trimmed);
+        let trimmed = if has_mark { tally.mark(config, now).or(anew) } else { None };
+
+        let heap = gathered.parts.iter().map(|(_, value)| value.len() + 16).sum();
+        let mut block = Block::with_capacity(None, gathered.parts.len() + 3, heap);
+        if let Some((tag, record)) = &gathered.config {
+            block.push(CONFIG_KEY, *tag, record);
+        }
+        let mut segments = gathered.segments;
+        // The cursor of a reader may stand there.
+        if let Some(i) = batch.parts.iter().position(|part| part.table == table) {
+            let own = batch.parts.remove(i);
+            let mut tmp = [0; 8];
+            for i in 0..own.block.len() {
+                block.push(own.block.key(i, &mut tmp), own.block.tag(i), own.block.value(i));
+            }
+            segments.extend(own.segments);
+        }
+        for (i, (tag, value)) in (0..).zip(&gathered.parts) {
+            block.push(&part_key(commit, i), *tag, value);
+        }
+        if has_mark {
             let (key, value) = now.encode();
             block.push(&key, Tag::Put, &value);
-            if let Some(trimmed) = tally.trim(config, &now) {
-                block.push(TRIMMED_KEY, Tag::Put, &trimmed.encode_trimmed());
-                for (start, end) in [
-                    (part_key(0, 0), part_key(trimmed.commit + 1, 0)),
-                    (mark_key(0), mark_key(trimmed.commit + 1)),
-                ] {
-                    ranges.add(Range { start, end: Some(end) });
-                }
-            }
         }
-        batch.parts.push(BatchPart { table, block, ranges, segments: gathered.segments, indexes: None });
+        let mut ranges = Ranges::default();
+        if let Some(trimmed) = trimmed {
+            block.push(TRIMMED_KEY, Tag::Put, &trimmed.encode_trimmed());
+            ranges = gone(&trimmed, is_renewed);
+        }
+        batch.parts.push(BatchPart { table, block, ranges, segments, indexes: None });
     }
+}
+
+/// The parts and marks up to this one, or all that there are.
+fn gone(trimmed: &FeedMark, all: bool) -> Ranges {
+    let end = if all { u64::MAX } else { trimmed.commit + 1 };
+    let more = if fault!("trim_one_more") && !all { 1 } else { 0 };
+    let parts = (part_key(0, 0), part_key(end + more, 0));
+    let marks = (mark_key(0), mark_key(end));
+    let mut ranges = Ranges::default();
+    for (start, end) in [parts, marks] {
+        ranges.add(Range { start, end: Some(end) });
+    }
+    ranges
 }
 
 impl Engine {
     /// Takes what the file says of the feed. REQUIRES: nobody commits yet.
     pub(crate) fn set_feed(&self, table: u32, config: FeedConfig, tally: FeedTally) {
+        self.feed.begins_anew.store(tally.begins_anew, Ordering::Release);
         self.committer.lock().feed = tally;
         self.feed.set(Fed { table: Some(table), config });
     }
 
-    /// Changes what is fed, durably. From then on every commit is by that.
-    pub(crate) fn change_feed(&self, change: impl FnOnce(&mut FeedConfig)) -> Result<()> {
+    /// Changes what is fed, durably. From then on every commit is by that, and the feed tells of it.
+    pub(crate) fn change_feed(
+        &self,
+        change: impl FnOnce(&State, &mut FeedConfig) -> Result<()>,
+    ) -> Result<()> {
         self.check_writable()?;
         let _changing = self.catalog.changing.lock();
-        let before = self.feed.fed();
-        let mut config = before.config.clone();
-        if before.table.is_none() {
-            config.bytes_max = BYTES_MAX_DEFAULT;
+        let state = self.state.load_full();
+        if self.feed.fed().table.is_none() {
+            let mut wanted = self.first_config();
+            change(&state, &mut wanted)?;
+            self.make_feed()?;
+            return self.turn_feed(&state, wanted);
         }
-        change(&mut config);
-        let table = match before.table {
-            Some(table) => table,
-            None => self.catalog.reserve_ids(&self.state.load(), 1)?,
-        };
+        if self.feed.begins_anew.load(Ordering::Acquire) {
+            self.write_renewed()?;
+        }
+        let mut config = self.feed.fed().config.clone();
+        // Tables that were dropped are fed no more.
+        config.tables.retain(|&id, _| state.tables.get(id).is_some());
+        change(&state, &mut config)?;
+        self.turn_feed(&state, config)
+    }
+
+    /// What a database says that was never asked to feed anything.
+    fn first_config(&self) -> FeedConfig {
+        let lineage = self.store.lineage;
+        FeedConfig { lineage, bytes_max: BYTES_MAX_DEFAULT, ..FeedConfig::default() }
+    }
+
+    /// Feeds by `config` from now on. REQUIRES: nobody else changes tables, or what is fed.
+    fn turn_feed(&self, state: &State, mut config: FeedConfig) -> Result<()> {
+        let before = self.feed.fed();
+        if config == before.config {
+            return Ok(());
+        }
         // Until the file says so, all that is fed before or after it.
         let mut tables = before.config.tables.clone();
         tables.extend(config.tables.iter().map(|(&id, &table)| (id, table)));
-        if before.table.is_none() {
-            self.make_feed(table)?;
-        }
         let both = FeedConfig { tables, ..config.clone() };
-        self.turn_feed(Some(table), &both, &mut config, &before.config);
-        let block = BatchPart::single(table, CONFIG_KEY, Tag::Put, &config.encode());
-        let written = self.commit(Batch { parts: vec![block], durable: true, ..Batch::default() });
+        {
+            let commit = self.committer.lock();
+            self.feed.set(Fed { table: before.table, config: both });
+            let since = commit.next_seq - 1 + config.base;
+            for (id, fed) in &mut config.tables {
+                fed.since = before.config.tables.get(id).map_or(since, |fed| fed.since);
+            }
+        }
+        let written = self.write_config(&config, |part| tell(state, &before.config, &config, part));
         if written.is_err() {
             config = before.config.clone();
         }
         let _commit = self.committer.lock();
-        self.feed.set(Fed { table: Some(table), config });
-        written.map(|_| ())
+        self.feed.set(Fed { table: before.table, config });
+        written
     }
 
-    /// Feeds by `both` from now on, and notes in `config` from which commit on the new tables are fed.
-    fn turn_feed(&self, table: Option<u32>, both: &FeedConfig, config: &mut FeedConfig, before: &FeedConfig) {
-        let commit = self.committer.lock();
-        self.feed.set(Fed { table, config: both.clone() });
-        let since = commit.next_seq - 1;
-        for (id, fed) in &mut config.tables {
-            fed.since = before.tables.get(id).map_or(since, |fed| fed.since);
+    /// Writes what is fed, durably, and what readers are told of that.
+    fn write_config(&self, config: &FeedConfig, tell: impl FnOnce(&mut PartWriter) -> bool) -> Result<()> {
+        let mut gathered = Gathered::new(self.feed.fed(), now_ms());
+        let mut part = PartWriter::default();
+        part.begin(gathered.time_ms);
+        if tell(&mut part) {
+            self.add_part(&mut gathered, &mut part)?;
         }
+        gathered.config = Some(self.feed_record(&mut gathered, &config.encode())?);
+        let feed = Some(Box::new(gathered));
+        self.commit(Batch { durable: true, feed, ..Batch::default() }).map(|_| ())
+    }
+
+    /// Adds a part to what a commit has for the feed.
+    pub(crate) fn add_part(&self, gathered: &mut Gathered, part: &mut PartWriter) -> Result<()> {
+        gathered.bytes += part.bytes().len() as u64;
+        let is_small = part.bytes().len() < self.config.large_value_bytes;
+        let record =
+            if is_small { (Tag::Put, part.take()) } else { self.feed_record(gathered, part.bytes())? };
+        gathered.parts.push(record);
+        Ok(())
+    }
+
+    /// A value of the feed as it stands in its record: a large one is stored now.
+    fn feed_record(&self, gathered: &mut Gathered, bytes: &[u8]) -> Result<(Tag, Vec<u8>)> {
+        if bytes.len() < self.config.large_value_bytes {
+            return Ok((Tag::Put, bytes.to_vec()));
+        }
+        check_part(bytes)?;
+        let (at, segment) = self.store_large(bytes)?;
+        gathered.hold(segment);
+        Ok((Tag::Large, at.encode().to_vec()))
     }
 
     /// Makes the hidden table. Nothing is fed yet.
-    fn make_feed(&self, id: u32) -> Result<()> {
+    fn make_feed(&self) -> Result<()> {
+        let config = self.first_config();
+        let id = self.catalog.reserve_ids(&self.state.load(), 1)?;
         let made = NewTable { id, kind: TableKind::Ordered, name: FEED_NAME.into(), ttl_ms: 0 };
-        let config = FeedConfig { bytes_max: BYTES_MAX_DEFAULT, age_max_ms: 0, tables: BTreeMap::new() };
         let begin = FeedMark { commit: self.state.load().visible(), ..FeedMark::default() };
         let mut block = Block::default();
         block.push(CONFIG_KEY, Tag::Put, &config.encode());
@@ -141,6 +234,25 @@ impl Engine {
         Ok(())
     }
 
+    /// If the file was restored since its feed was written, this says so in it, before more is fed.
+    #[inline(always)]
+    pub(crate) fn renew_feed(&self) -> Result<()> {
+        if !self.feed.begins_anew.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // What is fed stays the same meanwhile.
+        let _changing = self.catalog.changing.lock();
+        if self.feed.begins_anew.load(Ordering::Acquire) { self.write_renewed() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn write_renewed(&self) -> Result<()> {
+        let config = self.feed.fed().config.clone();
+        self.write_config(&config, |_| false)?;
+        self.feed.begins_anew.store(false, Ordering::Release);
+        Ok(())
+    }
+
     /// The newest commit that is durable, of those that `state` shows.
     pub(crate) fn durable_of(&self, state: &State) -> u64 {
         let visible = state.visible();
@@ -157,4 +269,24 @@ impl Engine {
     pub(crate) fn no_feed(&self) -> Error {
         Error::Invalid { detail: format!("{} feeds no table: set_feed begins that", self.path.display()) }
     }
+}
+
+/// Writes which tables are fed from now on, or no longer. False if none.
+fn tell(state: &State, before: &FeedConfig, now: &FeedConfig, part: &mut PartWriter) -> bool {
+    let content = |config: &FeedConfig, id| config.tables.get(&id).map(|table| table.content);
+    let ids = before.tables.keys().chain(now.tables.keys());
+    let ids: std::collections::BTreeSet<u32> = ids.copied().collect();
+    let mut any = false;
+    for id in ids {
+        let (was, is) = (content(before, id), content(now, id));
+        let Some(table) = state.tables.get(id).filter(|_| was != is) else { continue };
+        any = true;
+        part.begin_section(table.kind, &table.name);
+        match is {
+            Some(content) => part.begin_table(content),
+            None => part.stop_table(),
+        }
+        part.end_section();
+    }
+    any
 }

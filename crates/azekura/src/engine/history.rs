@@ -81,10 +81,10 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Whether a commit must leave a trace: somebody else may conflict with it. `has_read`: one of the open
-    /// snapshots is that of its own transaction.
-    pub(crate) fn wanted(&self, has_read: bool) -> bool {
-        self.open.len() > usize::from(has_read)
+    /// Whether a commit must leave a trace: somebody else may conflict with it. `own`: so many of the open
+    /// snapshots are its own.
+    pub(crate) fn wanted(&self, own: usize) -> bool {
+        self.open.len() > own
     }
 
     /// A transaction has read from a snapshot. From now on others' commits leave a trace.
@@ -204,7 +204,7 @@ mod tests {
     fn later_writes_of_what_was_read_conflict() {
         let mut h = History::default();
         h.track_snapshot(5);
-        assert!(h.wanted(false) && !h.wanted(true));
+        assert!(h.wanted(0) && !h.wanted(1));
         h.record(6, 1, vec![b"k".to_vec()], Ranges::default());
         let set = |keys: Vec<(u32, u64)>, ranges| ReadSet {
             since: Moment::default(),
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(h.conflict(&set(vec![], vec![range(b"a", b"z")])), Some((1, 6)));
         assert_eq!(h.conflict(&set(vec![], vec![range(b"l", b"z")])), None);
         h.untrack_snapshot(5);
-        assert!(!h.wanted(false));
+        assert!(!h.wanted(0));
     }
 
     #[test]

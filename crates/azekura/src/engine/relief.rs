@@ -72,7 +72,10 @@ impl<'a> RoomMaker<'a> {
     pub(super) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'a>> {
         let named = batch.changes().iter().filter_map(TableChange::name);
         let made: u64 = named.map(|name| name.len() as u64 + TABLE_BYTES).sum();
-        let bytes = made + batch.parts.iter().map(|p| p.block.bytes() as u64 + p.ranges.bytes()).sum::<u64>();
+        let fed =
+            batch.feed.iter().flat_map(|feed| &feed.parts).map(|(_, part)| part.len() as u64).sum::<u64>();
+        let written = batch.parts.iter().map(|p| p.block.bytes() as u64 + p.ranges.bytes()).sum::<u64>();
+        let bytes = made + fed + written;
         let only_deletes =
             || batch.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Tombstone));
         let frees = made == 0 && only_deletes();

@@ -17,6 +17,7 @@ use super::catalog::{check_name, check_shown};
 use super::changes::{TableChanges, dropped};
 use super::checkpoint::PendingFree;
 use super::commit::Commit;
+use super::history::conflict_error;
 use super::state::{State, TableState};
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
@@ -72,6 +73,7 @@ impl Engine {
         let state = self.state.load_full();
         let tables = dropped(batch.changes()).filter_map(|id| state.tables.get(id));
         let slots = tables.flat_map(|table| table.indexes.iter().flat_map(|list| list.iter()));
+        let slots = slots.filter(|slot| dropped(batch.changes()).all(|id| id != slot.id));
         let indexes: Vec<TableChange> = slots.map(|slot| TableChange::Dropped(slot.id)).collect();
         drop(state);
         if let Some(changes) = &mut batch.tables {
@@ -99,7 +101,12 @@ impl Engine {
         })
     }
 
-    /// Gives a table another name.
+    /// Readers of the feed are told what becomes of a table, and that is a commit's business.
+    fn expect_unfed(&self, table: u32, name: &str) -> Result<()> {
+        if self.feed.is_fed(table) { Err(conflict_error(name)) } else { Ok(()) }
+    }
+
+    /// Gives a table another name. A conflict if it is fed: then a transaction does that.
     pub(crate) fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         self.check_writable()?;
         check_name(to)?;
@@ -110,6 +117,7 @@ impl Engine {
         let rename = |state: &State| {
             let id = self.shown_table(state, from)?.id;
             self.check_free(to)?;
+            self.expect_unfed(id, from)?;
             Ok(move |state: &State| match state.tables.get(id) {
                 Some(table) => state.with_table(TableState { name: to.into(), ..TableState::clone(table) }),
                 None => state.copy(),
@@ -123,10 +131,12 @@ impl Engine {
         })
     }
 
-    /// Removes a table, and its indexes. Its space is free once the readers that see it are gone.
+    /// Removes a table, and its indexes. Its space is free once the readers that see it are gone. A conflict if
+    /// it is fed: then a transaction does that.
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
         self.drop_tables(|state| {
             let table = self.shown_table(state, name)?;
+            self.expect_unfed(table.id, name)?;
             let indexes = table.indexes.iter().flat_map(|list| list.iter()).map(|slot| slot.id);
             Ok(std::iter::once(table.id).chain(indexes).collect())
         })

@@ -3,6 +3,7 @@
 mod ahead;
 mod checkpoints;
 mod dropped;
+mod feeding;
 mod few;
 mod flushing;
 mod following;
@@ -28,8 +29,8 @@ use hooked::{Call, Hooked};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A database with one table of one level, and no merges of its own.
 fn database() -> Db {
@@ -97,7 +98,7 @@ fn a_commit_between_entering_and_reading_is_not_seen_and_nothing_stays_watched()
     let read = crate::ReadTxn::from_state(db.clone(), state, seq);
     assert_eq!(read.get(&table, b"small").unwrap().unwrap(), b"1");
     db.engine.untrack_snapshot(read.snapshot.seq());
-    assert!(!db.engine.committer.lock().history.wanted(false));
+    assert!(!db.engine.committer.lock().history.wanted(0));
 }
 
 /// The bytes of the file as they are, as after a kill.

@@ -6,6 +6,7 @@ mod buffer;
 pub(crate) mod build;
 mod entries;
 mod expiry;
+pub(crate) mod gather;
 pub(crate) mod get;
 pub(crate) mod indexed;
 mod local;

@@ -3,6 +3,7 @@
 use super::begin::begin_snapshot;
 use super::buffer::TableBuffer;
 use super::entries::Indexed;
+use super::gather;
 use super::read::ReadTxn;
 use super::savepoint::Savepoints;
 use super::tables::OwnTables;
@@ -427,9 +428,7 @@ impl WriteTxn {
     }
 
     pub(super) fn commit_batch(&self, batch: Batch) -> Result<()> {
-        let engine = &self.db.engine;
-        let done = if batch.changes_tables() { engine.commit_tables(batch) } else { engine.commit(batch) };
-        done.map(|_| ()).map_err(|e| self.named(e))
+        gather::commit(&self.db, batch).map(|_| ()).map_err(|e| self.named(e))
     }
 
     /// What is to be committed; none if nothing was written.

@@ -80,9 +80,9 @@ impl World {
         let fed = Fed::read(&self.doc, &records);
         let (_, all) = &self.model["fed"];
         assert!(fed.contents.keys().eq(["fed"]) && fed.contents["fed"] == *all);
-        // That which was dropped is still named.
-        let [first, second] = fed.tables.values().collect::<Vec<_>>()[..] else { panic!() };
-        assert!(first.0 && !second.0 && (fed.trimmed..second.1).contains(&first.1));
+        // That which was dropped is forgotten.
+        let [(content, since)] = fed.tables.values().collect::<Vec<_>>()[..] else { panic!() };
+        assert!(*content == 2 && *since >= fed.trimmed);
         assert_eq!(fed.cursors["reader"], fed.trimmed);
         assert!(!fed.marks.is_empty());
     }
@@ -380,6 +380,13 @@ fn a_feed(world: &mut World, db: &Db) {
         world.put(&mut w, &t, &url(i), value(i, 3));
     }
     world.remove(&mut w, &t, &url(7));
+    w.commit().unwrap();
+    t.set_feed(Some(FeedContent::Both)).unwrap();
+    let mut w = db.write();
+    world.put(&mut w, &t, &url(3), value(3, 5000));
+    world.put(&mut w, &t, b"new", value(4, 5));
+    world.remove(&mut w, &t, &url(4));
+    world.remove_range(&mut w, &t, &url(10), &url(15));
     w.commit().unwrap();
     let oldest = db.feed_info().unwrap().unwrap().oldest;
     db.set_feed_cursor("reader", Some(oldest)).unwrap();

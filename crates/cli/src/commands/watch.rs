@@ -1,14 +1,14 @@
 //! `azekura watch`: prints what commits do to the tables that are fed, as they are made.
 //!
 //! A text line is the number of the commit, the table, what was done, and the key and the value where there
-//! are some, between tabs.
+//! are some, between tabs, and the value before.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use azekura::{Change, ChangeKind};
 use serde::Serialize;
 
-use super::feed::info::feed_of;
+use super::feed::info::{content_name, feed_of};
 use crate::bytes::{self, Form, FormArg, JsonRecord};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -17,8 +17,8 @@ use crate::store::{self, FileArg};
 /// Arguments of `watch`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Lines: COMMIT, TABLE, and put KEY VALUE, remove KEY, remove-range FROM TO, clear, rename NAME or\n\
-                  drop, between tabs. What is printed is durable. It goes on until it is interrupted, beside the\n\
+    after_help = "Lines: COMMIT, TABLE, and put KEY VALUE, remove KEY, remove-range FROM TO, clear, rename NAME,\n\
+                  drop, begin keys|values|both or stop, between tabs; a value before comes last. What is printed is durable. It goes on until it is interrupted, beside the\n\
                   program that writes. With --from, it goes on where another watch has ended.\n\n\
                   Example:\n  azekura watch people.azk\n  azekura watch people.azk --table main --from 1200 --json\n  \
                   azekura watch people.azk --oldest --once"
@@ -95,6 +95,12 @@ struct JsonChange<'a> {
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_ms: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_hex: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
 }
 
 /// A time in milliseconds since 1970.
@@ -122,15 +128,22 @@ fn json<'a>(change: &Change<'a>, form: Form) -> JsonChange<'a> {
         to: None,
         name: None,
         expires_ms: change.expires.map(time_ms),
+        old: None,
+        old_hex: None,
+        content: None,
     };
+    if let ChangeKind::Put { old: Some(old), .. } | ChangeKind::Remove { old: Some(old), .. } = change.kind {
+        (out.old, out.old_hex) = bytes::json_bytes(old, form);
+    }
     match change.kind {
-        ChangeKind::Put { key, value } => out.record = Some(JsonRecord::new(key, value, form)),
-        ChangeKind::Remove { key } => out.record = Some(JsonRecord::new(key, None, form)),
+        ChangeKind::Put { key, value, .. } => out.record = Some(JsonRecord::new(key, value, form)),
+        ChangeKind::Remove { key, .. } => out.record = Some(JsonRecord::new(key, None, form)),
         ChangeKind::RemoveRange { start, end } => {
             out.from = Some(JsonRecord::new(start, None, form));
             out.to = end.map(|end| JsonRecord::new(end, None, form));
         }
         ChangeKind::Rename { to } => out.name = Some(to),
+        ChangeKind::Begin { content } => out.content = Some(content_name(content)),
         _ => {}
     }
     out
@@ -144,6 +157,8 @@ fn what(kind: &ChangeKind<'_>) -> &'static str {
         ChangeKind::Clear => "clear",
         ChangeKind::Rename { .. } => "rename",
         ChangeKind::Drop => "drop",
+        ChangeKind::Begin { .. } => "begin",
+        ChangeKind::Stop => "stop",
         _ => "unknown",
     }
 }
@@ -157,16 +172,20 @@ fn write_line(change: &Change<'_>, form: Form, line: &mut Vec<u8>) {
     field(change.table.as_bytes(), Form::Text);
     field(what(&change.kind).as_bytes(), Form::Text);
     match change.kind {
-        ChangeKind::Put { key, value } => {
+        ChangeKind::Put { key, value, old } => {
             field(key, form);
-            value.into_iter().for_each(|value| field(value, form));
+            value.into_iter().chain(old).for_each(|value| field(value, form));
         }
-        ChangeKind::Remove { key } => field(key, form),
+        ChangeKind::Remove { key, old } => {
+            field(key, form);
+            old.into_iter().for_each(|old| field(old, form));
+        }
         ChangeKind::RemoveRange { start, end } => {
             field(start, form);
             end.into_iter().for_each(|end| field(end, form));
         }
         ChangeKind::Rename { to } => field(to.as_bytes(), Form::Text),
+        ChangeKind::Begin { content } => field(content_name(content).as_bytes(), Form::Text),
         _ => {}
     }
     line.push(b'\n');

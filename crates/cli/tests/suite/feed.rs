@@ -33,6 +33,7 @@ fn what_is_done_is_printed() {
     assert_eq!(
         told,
         [
+            "main\tbegin\tvalues",
             "main\tput\tapple\tred\\tand green",
             "main\tput\tpear\tgreen",
             "main\tremove\tpear",
@@ -43,7 +44,7 @@ fn what_is_done_is_printed() {
         ]
     );
     assert!(lines.is_sorted_by_key(|(n, _)| n));
-    let from = lines[1].0.to_string();
+    let from = lines[2].0.to_string();
     let ran = place.run(["watch", "db.azk", "--from", &from, "--once", "--json"]).succeeds();
     let all = ran.json_lines();
     assert_eq!(all.len(), 5);
@@ -69,7 +70,10 @@ fn the_feed_is_told_of_and_bounded() {
     assert!(ran.stdout().contains("\"main\": keys, after commit "), "{}", ran.stdout());
     let info = &place.run(["feed", "info", "db.azk", "--json"]).succeeds().json_lines()[0];
     assert_eq!((&info["bytes_max"], &info["seconds_max"]), (&(1 << 20).into(), &60.0.into()));
-    assert_eq!((&info["tables"][0]["table"], &info["tables"][0]["values"]), (&"main".into(), &false.into()));
+    assert_eq!(
+        (&info["tables"][0]["table"], &info["tables"][0]["content"]),
+        (&"main".into(), &"keys".into())
+    );
     place.run(["feed", "stop", "db.azk", "main"]).succeeds();
     let info = &place.run(["feed", "info", "db.azk", "--json"]).succeeds().json_lines()[0];
     assert_eq!(info["tables"], serde_json::json!([]));

@@ -33,7 +33,7 @@ const FOLLOWERS: &[&str] = &["followers", "--count", "400", "--seconds", "90"];
 
 const MIRROR: &[&str] = &["mirror", "--count", "4000", "--seconds", "60"];
 
-const CANARIES: [Canary; 23] = [
+const CANARIES: [Canary; 25] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -81,6 +81,12 @@ const CANARIES: [Canary; 23] = [
     Canary {
         name: "entry_outlives",
         broken: "the entries of an index do not expire with their records",
+        command: CRASH_LONG,
+    },
+    Canary { name: "forget_change", broken: "the feed is not told what is removed", command: CRASH_LONG },
+    Canary {
+        name: "trim_one_more",
+        broken: "the feed loses a commit more than it says",
         command: CRASH_LONG,
     },
     Canary { name: "skip_page_checksum", broken: "checksums of pages are not verified", command: FLIPS },

@@ -8,10 +8,15 @@
 //! it is killed. Then every eventual commit older than its delay is there. Locks are tried too. Beside a
 //! writer nobody opens the file. Readers share it and change nothing.
 //!
+//! Beside it another process follows the feed of changes of its tables and keeps a copy of them. It is killed
+//! too, before or after. After each kill the copy goes on from where it stands, and must be what the tables are:
+//! none of the changes was lost, and none is told twice.
+//!
 //! A kill leaves the page cache alone, so this tests processes that die, not machines. For power cuts see
 //! `crash`.
 
 use crate::kills::child::{QUIET_DELAY, options};
+use crate::kills::copier;
 use crate::kills::oracle::Oracle;
 use crate::kills::plan::{Model, WRITERS};
 use crate::kills::verify::{Found, verify};
@@ -45,6 +50,7 @@ const LOOK: Duration = Duration::from_micros(300);
 struct Totals {
     commits: AtomicU64,
     lost: AtomicU64,
+    told: AtomicU64,
     openings: AtomicU64,
     opened_ms_max: AtomicU64,
 }
@@ -65,11 +71,12 @@ pub fn run(limits: &Limits) -> Verdict {
     let get = |n: &AtomicU64| n.load(Ordering::Relaxed);
     run.note(format!(
         "{} commits survived, {} eventual ones were lost; {} openings by children; the longest opening after a kill \
-         took {} ms",
+         took {} ms; {} changes were told after kills",
         get(&totals.commits),
         get(&totals.lost),
         get(&totals.openings),
-        get(&totals.opened_ms_max)
+        get(&totals.opened_ms_max),
+        get(&totals.told)
     ));
     run.verdict()
 }
@@ -129,7 +136,7 @@ impl Victim {
             }
             at(life);
             let death = Death::random(rng);
-            let result = self.kill(life, death, totals).and_then(|()| self.judge(death, rng, totals));
+            let result = self.kill(life, death, rng, totals).and_then(|()| self.judge(death, rng, totals));
             let failed = result.is_err();
             run.outcome(format!("database seed {}, life {life}, {death:?}", self.seed), result);
             if failed {
@@ -138,8 +145,37 @@ impl Victim {
         }
     }
 
-    /// Starts a child and kills it.
-    fn kill(&mut self, life: u64, death: Death, totals: &Totals) -> Result<(), String> {
+    /// Starts the reader of the feed.
+    fn reader(&self, life: u64) -> Result<Child, String> {
+        let mut command = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
+        command.arg("killed-reader").arg(&self.path).arg(self.folder.join("copy.azk"));
+        command.args([self.seed.to_string(), life.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
+        command.spawn().map_err(|e| format!("starting the reader: {e}"))
+    }
+
+    /// Starts a child and the reader of its feed, and kills both.
+    fn kill(&mut self, life: u64, death: Death, rng: &mut Rng, totals: &Totals) -> Result<(), String> {
+        let mut reader = self.reader(life)?;
+        let first = rng.one_in(4);
+        let killed = self.kill_writer(life, death, first.then_some(&mut reader), totals);
+        if !first {
+            // It may meet the end of what the writer has left.
+            std::thread::sleep(Duration::from_micros(rng.below(4000)));
+        }
+        let status = reader.kill().and_then(|()| reader.wait());
+        let status = status.map_err(|e| format!("killing the reader: {e}"))?;
+        killed?;
+        if status.code().is_some() { Err(format!("the reader ended by itself: {status}")) } else { Ok(()) }
+    }
+
+    /// Starts a child and kills it, after the reader if there is one.
+    fn kill_writer(
+        &mut self,
+        life: u64,
+        death: Death,
+        reader: Option<&mut Child>,
+        totals: &Totals,
+    ) -> Result<(), String> {
         let opened = self.oracle.opened().load(Ordering::SeqCst);
         self.oracle.quiet().store(0, Ordering::SeqCst);
         let mut command = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
@@ -162,7 +198,8 @@ impl Victim {
                     .and_then(|()| self.locked())
             }
         };
-        let killed = child.kill().and_then(|()| child.wait());
+        let killed = reader.map_or(Ok(()), Child::kill).and_then(|()| child.kill());
+        let killed = killed.and_then(|()| child.wait());
         let status = killed.map_err(|e| format!("killing the child: {e}"))?;
         totals.openings.fetch_add(self.oracle.opened().load(Ordering::SeqCst) - opened, Ordering::Relaxed);
         outcome?;
@@ -226,6 +263,8 @@ impl Victim {
             self.oracle.restart(w, n);
         }
         self.before = found;
+        let told = copier::compare(&db, &self.folder.join("copy.azk"), self.seed, rng)?;
+        totals.told.fetch_add(told, Ordering::Relaxed);
         if rng.one_in(2) {
             return db.close().map_err(|e| format!("closing after the kill: {e}"));
         }

@@ -4,7 +4,7 @@
 
 use super::oracle::Oracle;
 use super::plan::{
-    KEPT, PASSING, REFUSED, TABLES, WRITERS, Write, account, bytes, commit, counter, key, step,
+    KEPT, PASSING, REFUSED, TABLES, WRITERS, Write, account, bytes, commit, content, counter, kept, key, step,
 };
 use crate::rng::Rng;
 use azekura::{Db, Durability, Error, Isolation, Options, Table, WriteOptions};
@@ -75,7 +75,10 @@ fn lives(orders: &Orders) -> Result<(), String> {
         for (name, kind) in TABLES {
             let table = db.table(name, kind).map_err(|e| format!("table {name}: {e}"))?;
             indexes(&table).map_err(|e| format!("the indexes of table {name}: {e}"))?;
+            let content = content(orders.seed, usize::from(name == TABLES[1].0));
+            table.set_feed(Some(content)).map_err(|e| format!("feeding table {name}: {e}"))?;
         }
+        db.set_feed_limits(kept(orders.seed), None).map_err(|e| format!("the feed's limits: {e}"))?;
         let mut there = [0; WRITERS];
         for (w, n) in there.iter_mut().enumerate() {
             *n = newest(&db, w)?;

@@ -5,7 +5,7 @@
 //! commits also move money between accounts that all writers share; the sum must stay the same.
 
 use crate::rng::Rng;
-use azekura::TableKind;
+use azekura::{FeedContent, TableKind};
 use std::collections::BTreeMap;
 
 /// How many writers there are at most.
@@ -145,6 +145,16 @@ impl Model {
 /// The table of step `n` of making and dropping tables (from 1 on), and whether the step makes it.
 pub fn step(n: u64) -> (String, bool) {
     (format!("extra {}", n.div_ceil(2)), n % 2 == 1)
+}
+
+/// What a table of a database is fed with, which follows from its seed.
+pub fn content(seed: u64, table: usize) -> FeedContent {
+    if seed.is_multiple_of(3) && table == 1 { FeedContent::Values } else { FeedContent::Both }
+}
+
+/// How many bytes of the feed a database keeps.
+pub fn kept(seed: u64) -> u64 {
+    if seed.is_multiple_of(4) { 256 << 10 } else { 1 << 30 }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
 use crate::engine::Db;
-use crate::format::feed::{PartPlace, RawChange, parse_part_key, part_key};
+use crate::format::feed::{FeedContent, PartPlace, RawChange, parse_part_key, part_key};
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -74,13 +74,18 @@ pub enum ChangeKind<'a> {
         key: &'a [u8],
         /// The value, if the table is fed with values.
         value: Option<&'a [u8]>,
+        /// The value before, if the table is fed with [both](FeedContent::Both) and the key was there.
+        old: Option<&'a [u8]>,
     },
     /// A key was removed. It need not have been there.
     Remove {
         /// The key.
         key: &'a [u8],
+        /// The value before, as with [`Put`](ChangeKind::Put).
+        old: Option<&'a [u8]>,
     },
-    /// All keys from `start` (inclusive) to `end` (exclusive) were removed.
+    /// All keys from `start` (inclusive) to `end` (exclusive) were removed. A table that is fed with
+    /// [both](FeedContent::Both) values tells the keys one by one instead.
     RemoveRange {
         /// The first key.
         start: &'a [u8],
@@ -96,6 +101,15 @@ pub enum ChangeKind<'a> {
     },
     /// The table was dropped. So this comes at the end of the commit, too.
     Drop,
+    /// From this commit on the table is fed, or fed with something else than before. What was done in it
+    /// before was not told, or not all of it: whoever keeps a copy of it reads it anew now, and takes what is
+    /// told from here on.
+    Begin {
+        /// What is told of it.
+        content: FeedContent,
+    },
+    /// The table is no longer fed. What is done in it after this commit is not told.
+    Stop,
 }
 
 /// A reader of the feed, from [`Db::feed`]. It holds nothing of the file between its calls.
@@ -120,6 +134,8 @@ pub enum ChangeKind<'a> {
 /// ```
 pub struct Feed {
     db: Db,
+    /// What the feed's numbers are beyond those of the file.
+    base: u64,
     /// All changes of the commits up to this one were given.
     done: u64,
     /// The part that is to be read next.
@@ -153,7 +169,7 @@ impl Db {
     /// let mut feed = db.feed(begin)?;
     /// while let Some(change) = feed.next()? {
     ///     match change.kind {
-    ///         ChangeKind::Put { key, value } => println!("{}: {key:?} is {value:?}", change.table),
+    ///         ChangeKind::Put { key, value, .. } => println!("{}: {key:?} is {value:?}", change.table),
     ///         other => println!("{}: {other:?}", change.table),
     ///     }
     /// }
@@ -164,8 +180,8 @@ impl Db {
     /// ```
     ///
     /// A reader in another process [follows](crate::Options::follow) the file with
-    /// [`Freshness::Log`](crate::Freshness::Log). Numbers belong to one life of a file: they go back if it is
-    /// restored from a backup.
+    /// [`Freshness::Log`](crate::Freshness::Log). A file that was restored from a backup, or copied, has a feed
+    /// that begins there, with numbers that no other has: who read the one before gets `FeedGap`.
     ///
     /// # Errors
     /// `FeedGap` if changes after that commit are gone, or were made before anything was fed; `Invalid` if
@@ -173,20 +189,21 @@ impl Db {
     pub fn feed(&self, after: u64) -> Result<Feed> {
         let state = self.newest()?;
         let records = self.feed_records(&state).ok_or_else(|| self.engine.no_feed())?;
-        expect_kept(&records, after)?;
-        if after > state.visible() {
-            let detail = format!("there is no commit {after}: the newest is {}", state.visible());
+        let base = expect_kept(&records, after)?;
+        let newest = base + state.visible();
+        if after > newest {
+            let detail = format!("there is no commit {after}: the newest is {newest}");
             return Err(Error::Invalid { detail });
         }
         let next = (after + 1, 0);
-        Ok(Feed { db: self.clone(), done: after, next, ahead: VecDeque::new(), place: None })
+        Ok(Feed { db: self.clone(), base, done: after, next, ahead: VecDeque::new(), place: None })
     }
 }
 
-/// An error if changes after a commit are gone.
-fn expect_kept(records: &FeedRecords<'_>, after: u64) -> Result<()> {
-    let gone = records.trimmed()?.commit;
-    if after < gone { Err(Error::FeedGap { after, resume_at: gone }) } else { Ok(()) }
+/// An error if changes after a commit are gone. Gives what the feed's numbers are beyond those of the file.
+fn expect_kept(records: &FeedRecords<'_>, after: u64) -> Result<u64> {
+    let (config, gone) = records.begin()?;
+    if after < gone { Err(Error::FeedGap { after, resume_at: gone }) } else { Ok(config.base) }
 }
 
 impl Feed {
@@ -224,8 +241,8 @@ impl Feed {
         }
     }
 
-    /// The newest commit of which all changes were given, and that of the change before them. From there
-    /// another reader goes on.
+    /// The newest commit of which all changes were given, the last of them included: whoever has done with the
+    /// last has done with the commit. From there another reader goes on.
     pub fn position(&self) -> u64 {
         self.done
     }
@@ -236,13 +253,13 @@ impl Feed {
     /// As [`Db::feed_info`].
     pub fn lag(&self) -> Result<u64> {
         let state = self.db.newest()?;
-        Ok(self.db.engine.durable_of(&state).saturating_sub(self.done))
+        Ok((self.base + self.db.engine.durable_of(&state)).saturating_sub(self.done))
     }
 
     /// Reads the parts that come next. False if there are none.
     fn look(&mut self) -> Result<bool> {
         let state = self.db.newest()?;
-        let newest = self.db.engine.durable_of(&state);
+        let newest = self.base + self.db.engine.durable_of(&state);
         if newest < self.next.0 {
             return Ok(false);
         }
@@ -294,16 +311,22 @@ impl Feed {
         let part = self.ahead.front().ok_or_else(missing)?;
         let place = self.place.as_mut().ok_or_else(missing)?;
         let raw = place.next(&part.bytes)?.ok_or_else(missing)?;
+        let after = self.ahead.get(1).map_or(self.next.0, |part| part.commit);
+        if after > part.commit && place.clone().next(&part.bytes)?.is_none() {
+            self.done = part.commit;
+        }
         let mut until = None;
         let kind = match raw {
-            RawChange::Put(key, value, until_ms) => {
+            RawChange::Put(key, value, old, until_ms) => {
                 until = until_ms;
-                ChangeKind::Put { key, value }
+                ChangeKind::Put { key, value, old }
             }
-            RawChange::Remove(key) => ChangeKind::Remove { key },
+            RawChange::Remove(key, old) => ChangeKind::Remove { key, old },
             RawChange::RemoveRange(b"", None) => ChangeKind::Clear,
             RawChange::Rename(to) => ChangeKind::Rename { to },
             RawChange::Drop => ChangeKind::Drop,
+            RawChange::Begin(content) => ChangeKind::Begin { content },
+            RawChange::Stop => ChangeKind::Stop,
             RawChange::RemoveRange(start, end) => ChangeKind::RemoveRange { start, end },
         };
         let (time, expires) = (time_of(place.time_ms), until.map(time_of));

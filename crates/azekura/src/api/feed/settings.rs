@@ -107,10 +107,12 @@ pub struct FeedInfo {
 }
 
 /// The records of the feed's table in a state.
-pub(super) struct FeedRecords<'a> {
-    db: &'a Db,
-    state: &'a Arc<State>,
-    table: u32,
+pub(in crate::api) struct FeedRecords<'a> {
+    pub(in crate::api) db: &'a Db,
+    pub(in crate::api) state: &'a Arc<State>,
+    pub(in crate::api) table: u32,
+    /// Commits up to this one are looked at.
+    pub(in crate::api) seq: u64,
 }
 
 impl FeedRecords<'_> {
@@ -120,28 +122,49 @@ impl FeedRecords<'_> {
         // Its records never expire.
         let (now, large) = (|| 0, |reference: &[u8]| engine.read_large(state, reference));
         let take = |tag, slot: FoundValue<'_>, _| resolve(tag, slot.bytes(), large, read);
-        let found = lookup(state.table(self.table)?, state.visible(), SortKey::new(key), now, take);
+        let found = lookup(state.table(self.table)?, self.seq, SortKey::new(key), now, take);
         found?.transpose()?.transpose()
     }
 
     /// The records from a key (inclusive) to another (exclusive).
-    pub(super) fn walk(&self, start: Vec<u8>, end: Vec<u8>) -> Result<Cursor> {
+    pub(in crate::api) fn walk(&self, start: Vec<u8>, end: Vec<u8>) -> Result<Cursor> {
         let (state, table) = (self.state.clone(), self.state.table(self.table)?.clone());
         let limits = Limits::from(Range { start, end: Some(end) });
-        let seq = state.visible();
-        Cursor::new(self.db.clone(), state, table, seq, 0, Vec::new(), limits)
+        Cursor::new(self.db.clone(), state, table, self.seq, 0, Vec::new(), limits)
     }
 
-    /// What is gone.
-    pub(super) fn trimmed(&self) -> Result<FeedMark> {
+    /// What is fed, and the commit up to which all is gone.
+    pub(super) fn begin(&self) -> Result<(FeedConfig, u64)> {
+        let (config, is_new) = self.config()?;
+        // Nothing was fed since the file was restored.
+        let gone = if is_new { config.base + self.seq } else { self.trimmed()?.commit };
+        Ok((config, gone))
+    }
+
+    /// What is fed. True if the feed is of another life of the file.
+    pub(in crate::api) fn config(&self) -> Result<(FeedConfig, bool)> {
+        let config = self.get(CONFIG_KEY, FeedConfig::decode)?.unwrap_or_default();
+        Ok(config.in_life(self.db.engine.store.lineage))
+    }
+
+    pub(in crate::api) fn trimmed(&self) -> Result<FeedMark> {
         Ok(self.get(TRIMMED_KEY, FeedMark::decode_trimmed)?.unwrap_or_default())
     }
 
-    fn config(&self) -> Result<FeedConfig> {
-        Ok(self.get(CONFIG_KEY, FeedConfig::decode)?.unwrap_or_default())
+    /// What is fed, and how much the feed is, for the commits to come.
+    fn load(&self) -> Result<(FeedConfig, FeedTally)> {
+        let (config, is_new) = self.config()?;
+        if !is_new {
+            match self.tally() {
+                // Readers learn that it begins anew.
+                Err(Error::Corrupt { .. }) => {}
+                tally => return Ok((config, tally?)),
+            }
+        }
+        let trimmed = FeedMark { commit: config.base + self.seq, ..FeedMark::default() };
+        Ok((config, FeedTally { trimmed, begins_anew: true, ..FeedTally::default() }))
     }
 
-    /// How much the feed is, for the commits to come.
     fn tally(&self) -> Result<FeedTally> {
         let mut tally = FeedTally { trimmed: self.trimmed()?, ..FeedTally::default() };
         let mut marks = self.walk(mark_key(0), b"n".to_vec())?;
@@ -152,7 +175,7 @@ impl FeedRecords<'_> {
         tally.total_bytes = last.total_bytes;
         let mut parts = self.walk(part_key(last.commit.saturating_add(1), 0), b"e".to_vec())?;
         while let Some((_, value)) = parts.next()? {
-            tally.total_bytes = tally.total_bytes.saturating_add(value.len() as u64);
+            tally.total_bytes += value.len() as u64;
         }
         Ok(tally)
     }
@@ -196,14 +219,16 @@ impl Table {
     /// # Errors
     /// `NoSuchTable`, `ReadOnly`, or what writing meets.
     pub fn set_feed(&self, content: Option<FeedContent>) -> Result<()> {
-        self.of(&self.db.engine.state.load())?;
-        self.db.engine.change_feed(|config| match content {
-            None => {
-                config.tables.remove(&self.id);
+        self.db.expect(self)?;
+        self.db.engine.change_feed(|state, config| {
+            self.of(state)?;
+            match content {
+                None => drop(config.tables.remove(&self.id)),
+                Some(content) => {
+                    config.tables.entry(self.id).or_insert(FedTable { content, since: 0 }).content = content;
+                }
             }
-            Some(content) => {
-                config.tables.insert(self.id, FedTable { content, since: 0 });
-            }
+            Ok(())
         })
     }
 }
@@ -221,9 +246,10 @@ impl Db {
             return Err(Error::Invalid { detail });
         }
         let age_max_ms = age_max.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX).max(1));
-        self.engine.change_feed(|config| {
+        self.engine.change_feed(|_, config| {
             config.bytes_max = bytes_max;
             config.age_max_ms = age_max_ms;
+            Ok(())
         })
     }
 
@@ -234,7 +260,7 @@ impl Db {
     pub fn feed_info(&self) -> Result<Option<FeedInfo>> {
         let state = self.newest()?;
         let Some(records) = self.feed_records(&state) else { return Ok(None) };
-        let config = records.config()?;
+        let (config, gone) = records.begin()?;
         let named = |(id, fed): (&u32, &FedTable)| {
             let name = state.table(*id).ok()?.name.to_string();
             Some(FedTableInfo { name, content: fed.content, since: fed.since })
@@ -246,8 +272,8 @@ impl Db {
             tables,
             bytes_max: config.bytes_max,
             age_max: (config.age_max_ms > 0).then(|| Duration::from_millis(config.age_max_ms)),
-            oldest: records.trimmed()?.commit,
-            newest: self.engine.durable_of(&state),
+            oldest: gone,
+            newest: config.base + self.engine.durable_of(&state),
             bytes: stats.run_bytes + stats.value_bytes + stats.memory_bytes,
             cursors: records.cursors()?,
         }))
@@ -288,7 +314,7 @@ impl Db {
 
     pub(super) fn feed_records<'a>(&'a self, state: &'a Arc<State>) -> Option<FeedRecords<'a>> {
         let table = self.engine.feed_table(state)?;
-        Some(FeedRecords { db: self, state, table })
+        Some(FeedRecords { db: self, state, table, seq: state.visible() })
     }
 
     /// Has commits fed as the file says. REQUIRES: nobody commits yet.
@@ -297,16 +323,15 @@ impl Db {
             return Ok(());
         }
         let state = self.engine.state.load_full();
-        if let Some(records) = self.feed_records(&state) {
-            self.engine.set_feed(records.table, records.config()?, records.tally()?);
+        let Some(records) = self.feed_records(&state) else { return Ok(()) };
+        let (config, tally) = records.load()?;
+        let is_new = tally.begins_anew;
+        self.engine.set_feed(records.table, config, tally);
+        match is_new.then(|| self.engine.renew_feed()) {
+            // The first commit that is fed says it.
+            None | Some(Err(Error::NoSpace { .. })) => Ok(()),
+            Some(renewed) => renewed,
         }
-        Ok(())
-    }
-
-    /// Whether a table is fed. Then it is renamed and dropped by a commit, so that readers learn of it.
-    pub(in crate::api) fn is_fed(&self, name: &str) -> bool {
-        let feed = &self.engine.feed;
-        feed.is_on() && self.open_table(name).is_ok_and(|t| feed.fed().config.tables.contains_key(&t.id))
     }
 }
 

@@ -79,12 +79,15 @@ impl Engine {
     /// The steps of a commit, for a group with one sync.
     fn commit_group(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
         self.log.begin_group();
+        commit.feed.begin_group();
         let logged: Vec<Logged<'_>> =
             group.iter().filter_map(|ticket| self.log_one(commit, ticket)).collect();
         let first = logged.first().map_or(u64::MAX, |&(_, first, _)| first);
         let written = if logged.is_empty() { Ok(0) } else { self.write_group(first) };
         if let Ok(durable) = &written {
-            commit.history.rollback_from(first.max(durable.saturating_add(1)));
+            let lost = first.max(durable.saturating_add(1));
+            commit.history.rollback_from(lost);
+            commit.feed.rollback_from(lost);
         }
         for (ticket, seq, ready) in logged {
             let durable = match &written {

@@ -27,7 +27,7 @@ impl Commit {
         if batch.parts.iter().any(|p| !p.segments.is_empty()) {
             self.large_bytes += batch.user_bytes;
         }
-        if self.history.wanted(batch.reads.is_some()) {
+        if self.history.wanted(batch.snapshots()) {
             for part in &batch.parts {
                 let mut tmp = [0; 8];
                 let keys = (0..part.block.len()).map(|i| part.block.key(i, &mut tmp).to_vec()).collect();

@@ -12,7 +12,7 @@ fn fed(db: &Db, after: u64) -> Vec<(String, Option<usize>, Option<u64>)> {
     while let Some(change) = feed.next().unwrap() {
         let until = change.expires.map(|time| time.duration_since(UNIX_EPOCH).unwrap().as_millis() as u64);
         out.push(match change.kind {
-            ChangeKind::Put { key, value } => {
+            ChangeKind::Put { key, value, .. } => {
                 (String::from_utf8(key.to_vec()).unwrap(), value.map(<[u8]>::len), until)
             }
             other => (format!("{other:?}"), None, until),

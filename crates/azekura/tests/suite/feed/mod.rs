@@ -1,5 +1,7 @@
 //! The feed of changes: whoever applies it has the tables that are fed, whatever is done, and after every cut.
 
+mod begin;
+mod old;
 mod random;
 mod rules;
 mod threads;
@@ -36,12 +38,16 @@ impl Replica {
             }
             let table = self.tables.entry(change.table.to_owned()).or_default();
             match change.kind {
-                ChangeKind::Put { key, value } => {
-                    table.insert(key.to_vec(), value.unwrap_or(b"(no value)").to_vec());
+                ChangeKind::Put { key, value, old } => {
+                    let before = table.insert(key.to_vec(), value.unwrap_or(b"(no value)").to_vec());
+                    assert!(old.is_none() || before.as_deref() == old, "the value before {key:?}");
                 }
-                ChangeKind::Remove { key } => {
-                    table.remove(key);
+                ChangeKind::Remove { key, old } => {
+                    let before = table.remove(key);
+                    assert!(old.is_none() || before.as_deref() == old, "the value before {key:?}");
                 }
+                // In these tests a table is empty when it begins to be fed.
+                ChangeKind::Begin { .. } | ChangeKind::Stop => {}
                 ChangeKind::RemoveRange { start, end } => {
                     table.retain(|key, _| &key[..] < start || end.is_some_and(|end| &key[..] >= end));
                 }

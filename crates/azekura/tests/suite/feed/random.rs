@@ -6,9 +6,10 @@ use azekura::{Db, Durability, FeedContent, Options, TableKind};
 use sim::disk::{Disk, Keep};
 
 const PATH: &str = "feed.azk";
-const TABLES: [(&str, TableKind, FeedContent); 3] = [
-    ("ordered", TableKind::Ordered, FeedContent::Values),
+const TABLES: [(&str, TableKind, FeedContent); 4] = [
+    ("ordered", TableKind::Ordered, FeedContent::Both),
     ("hash", TableKind::Hash, FeedContent::Values),
+    ("both", TableKind::Hash, FeedContent::Both),
     ("keys", TableKind::Ordered, FeedContent::Keys),
 ];
 
@@ -36,7 +37,7 @@ fn value(rng: &mut Rng) -> Vec<u8> {
 fn commit(db: &Db, rng: &mut Rng) {
     let mut txn = db.write();
     for _ in 0..1 + rng.below(3) {
-        let (name, kind, _) = TABLES[rng.below(3) as usize];
+        let (name, kind, _) = TABLES[rng.below(4) as usize];
         let table = db.open_table(name).unwrap();
         match rng.below(40) {
             0 => txn.clear(&table).unwrap(),
@@ -56,7 +57,7 @@ fn expect(db: &Db, replica: &Replica, what: &str) {
     for (name, _, content) in TABLES {
         let (found, told) = (contents(db, name), replica.table(name));
         match content {
-            FeedContent::Values => assert!(found == told, "{what}: table {name}"),
+            FeedContent::Values | FeedContent::Both => assert!(found == told, "{what}: table {name}"),
             FeedContent::Keys => {
                 let keys = |map: &Map| map.keys().cloned().collect::<Vec<_>>();
                 assert!(keys(&found) == keys(&told), "{what}: table {name}");

@@ -33,9 +33,16 @@ fn nothing_is_fed_before_somebody_says_so() {
     t.put("b", "2").unwrap();
     for from in [resume_at, begin] {
         let mut feed = db.feed(from).unwrap();
+        if from < begin {
+            let change = feed.next().unwrap().unwrap();
+            assert_eq!(
+                (change.table, change.kind),
+                ("t", ChangeKind::Begin { content: FeedContent::Values })
+            );
+        }
         let change = feed.next().unwrap().unwrap();
         assert_eq!((change.table, change.commit), ("t", newest(&db)));
-        assert_eq!(change.kind, ChangeKind::Put { key: b"b", value: Some(b"2") });
+        assert_eq!(change.kind, ChangeKind::Put { key: b"b", value: Some(b"2"), old: None });
         assert!(change.time > before && change.time < before + Duration::from_secs(60));
         assert_eq!(feed.next().unwrap(), None);
         assert_eq!(feed.position(), newest(&db));
@@ -163,7 +170,7 @@ fn what_is_too_old_goes() {
     let oldest = db.feed_info().unwrap().unwrap().oldest;
     let mut feed = db.feed(oldest).unwrap();
     let change = feed.next().unwrap().unwrap();
-    assert_eq!(change.kind, ChangeKind::Put { key: b"c", value: Some(b"3") });
+    assert_eq!(change.kind, ChangeKind::Put { key: b"c", value: Some(b"3"), old: None });
 }
 
 #[test]
@@ -189,7 +196,10 @@ fn only_what_is_durable_is_told() {
     assert!(!feed.wait(Duration::from_millis(20)).unwrap());
     db.sync().unwrap();
     assert!(feed.wait(Duration::from_secs(10)).unwrap());
-    assert_eq!(feed.next().unwrap().unwrap().kind, ChangeKind::Put { key: b"a", value: Some(b"1") });
+    assert_eq!(
+        feed.next().unwrap().unwrap().kind,
+        ChangeKind::Put { key: b"a", value: Some(b"1"), old: None }
+    );
 }
 
 #[test]

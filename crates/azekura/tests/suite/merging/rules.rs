@@ -166,7 +166,7 @@ fn where_a_merge_must_read_the_result_is_the_same() {
     t.merge("k", Merge::AddI64(1)).unwrap();
     let change = feed.next().unwrap().unwrap();
     let (key, value) = (&b"k"[..], &15i64.to_le_bytes()[..]);
-    assert_eq!(change.kind, ChangeKind::Put { key, value: Some(value) });
+    assert_eq!(change.kind, ChangeKind::Put { key, value: Some(value), old: None });
     t.set_feed(None).unwrap();
     late.merge(&t, "k", Merge::AddI64(1)).unwrap();
     t.set_feed(Some(FeedContent::Values)).unwrap();

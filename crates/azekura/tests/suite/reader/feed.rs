@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 /// What the table of the feed says.
 pub struct Fed {
-    /// By id: whether its values are fed, and since which commit.
-    pub tables: BTreeMap<u64, (bool, u64)>,
+    /// By id: what is fed of it, and since which commit.
+    pub tables: BTreeMap<u64, (u64, u64)>,
     /// The tables as they are when all changes were made, by name.
     pub contents: BTreeMap<String, Records>,
     /// What is gone, and the marks since then: the commit, and how many bytes there were by then.
@@ -20,9 +20,9 @@ impl Fed {
     pub fn read(doc: &Doc, records: &Records) -> Fed {
         let state = doc.sequence("feed_state", &mut records[&b""[..]].as_slice());
         assert_eq!(state.num("version"), doc.constant("feed_version"));
+        assert_eq!((state.num("lineage"), state.num("base")), (0, 0), "this file was made here");
         assert!(state.num("bytes_max") > 0 && state.num("age_max_ms") == 0);
-        let table =
-            |node: &super::Node<'_>| (node.num("table"), (node.num("content") == 1, node.num("since")));
+        let table = |node: &super::Node<'_>| (node.num("table"), (node.num("content"), node.num("since")));
         let tables = state.list("tables").iter().map(table).collect();
         let trimmed = doc.sequence("feed_trimmed", &mut records[&b"t"[..]].as_slice());
         // In this test nothing goes.
@@ -74,11 +74,20 @@ fn part(doc: &Doc, bytes: &[u8], contents: &mut BTreeMap<String, Records>) {
                 break;
             }
             let table = contents.entry(name.clone()).or_default();
-            if is("feed_put_until") || is("feed_put_key_until") {
+            if is("feed_put_until") || is("feed_put_key_until") || is("feed_put_old_until") {
                 assert!(little_endian(take(&mut rest, 8)) > 1 << 40);
             }
             if is("feed_put") || is("feed_put_until") {
                 table.insert(field(&mut rest), field(&mut rest));
+            } else if is("feed_put_old") || is("feed_put_old_until") {
+                let old = table.insert(field(&mut rest), field(&mut rest));
+                assert_eq!(old, Some(field(&mut rest)));
+            } else if is("feed_remove_old") {
+                assert_eq!(table.remove(&field(&mut rest)), Some(field(&mut rest)));
+            } else if is("feed_begin") {
+                assert!(little_endian(take(&mut rest, 1)) <= 2);
+            } else if is("feed_stop") {
+                contents.remove(&name);
             } else if is("feed_put_key") || is("feed_put_key_until") {
                 table.insert(field(&mut rest), Vec::new());
             } else if is("feed_remove") {

@@ -24,6 +24,15 @@ pub fn feed_of(db: &Db) -> Outcome<FeedInfo> {
     db.feed_info()?.ok_or_else(none)
 }
 
+/// What is told of a table's changes.
+pub fn content_name(content: FeedContent) -> &'static str {
+    match content {
+        FeedContent::Keys => "keys",
+        FeedContent::Values => "values",
+        FeedContent::Both => "both",
+    }
+}
+
 /// How long changes are kept.
 pub fn age(info: &FeedInfo) -> String {
     let age = |age: std::time::Duration| format!("none older than {} seconds", age.as_secs_f64());
@@ -43,7 +52,7 @@ pub fn run(args: &Args) -> Outcome {
         ("newest", format!("commit {}", info.newest)),
     ];
     for table in &info.tables {
-        let content = if table.content == FeedContent::Values { "values" } else { "keys" };
+        let content = content_name(table.content);
         rows.push(("table", format!("{}: {content}, after commit {}", quoted(&table.name), table.since)));
     }
     for cursor in &info.cursors {
@@ -59,8 +68,8 @@ fn report(info: &FeedInfo) -> serde_json::Value {
         .tables
         .iter()
         .map(|table| {
-            let has_values = table.content == FeedContent::Values;
-            serde_json::json!({ "table": table.name, "values": has_values, "since": table.since })
+            let content = content_name(table.content);
+            serde_json::json!({ "table": table.name, "content": content, "since": table.since })
         })
         .collect();
     let cursors: Vec<_> = info

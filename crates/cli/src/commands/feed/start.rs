@@ -17,13 +17,20 @@ pub struct Args {
     #[command(flatten)]
     pub of: WholeTableArg,
     /// Feed keys without their values
-    #[arg(long)]
+    #[arg(long, conflicts_with = "old_values")]
     keys_only: bool,
+    /// Feed the values before, too
+    #[arg(long)]
+    old_values: bool,
 }
 
 /// Runs `feed start`.
-pub fn run(Args { of, keys_only }: &Args) -> Outcome {
-    let content = if *keys_only { FeedContent::Keys } else { FeedContent::Values };
+pub fn run(Args { of, keys_only, old_values }: &Args) -> Outcome {
+    let content = match (keys_only, old_values) {
+        (true, _) => FeedContent::Keys,
+        (_, true) => FeedContent::Both,
+        _ => FeedContent::Values,
+    };
     let look = |db: &azekura::Db| store::open_table(db, &of.table).map(|_| ());
     let db = store::open_to_write(&of.file.path, Durability::Sync, look)?;
     store::open_table(&db, &of.table)?.set_feed(Some(content))?;
