@@ -392,9 +392,6 @@ typedef int32_t azk_which;
  * floating-point numbers of IEEE 754.
  */
 enum azk_operator
- * What the feed has of the changes of a table.
- */
-enum azk_feed_content
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -441,6 +438,18 @@ enum azk_feed_content
 typedef enum azk_operator azk_operator;
 #else
 typedef int32_t azk_operator;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What the feed has of the changes of a table.
+ */
+enum azk_feed_content
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
    * Nothing.
    */
   AZK_FEED_NOTHING = 0,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header is read.
-const SOURCES: [&str; 29] = [
+const SOURCES: [&str; 30] = [
     "status",
     "call",
     "memory",

@@ -6,7 +6,7 @@ use crate::base::key::KeyBuf;
 use crate::engine::{Batch, BatchPart, Table};
 use crate::format::block::Tag;
 use crate::format::operand::{Merge, Operand};
-use crate::txn::check_key;
+use crate::txn::{check_key, gather};
 
 impl Table {
     /// Changes the number that is the value of a key, as `merge` says: a counter that everybody increments.
@@ -54,7 +54,7 @@ impl Table {
         let part = BatchPart::single(self.id, sort.bytes, Tag::Expiring, &operand.stored());
         let durable = engine.config.durability == Durability::Sync;
         let user_bytes = key.len() as u64 + 8;
-        match engine.commit(Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
+        match gather::commit(&self.db, Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
             Ok(_) => Ok(()),
             // It has read nothing. So what the table takes has changed.
             Err(Error::Conflict { .. }) => self.retry(|w| w.merge(self, key, merge)),

@@ -178,5 +178,11 @@ fn the_value_before_may_be_operands() {
         assert!(matches!(t.get("c"), Err(Error::WrongType { .. })));
         t.put("c", "y").unwrap();
         expect(Some(b"y"), None);
+        // Keys are told without a look at values.
+        t.set_feed(Some(FeedContent::Keys)).unwrap();
+        let mut feed = db.feed(newest(&db)).unwrap();
+        t.merge("a2", Merge::AddU64(1)).unwrap();
+        let told = feed.next().unwrap().unwrap().kind;
+        assert_eq!(told, ChangeKind::Put { key: b"a2", value: None, old: None });
     }
 }
