@@ -57,7 +57,7 @@ class Change(NamedTuple):
     kind: 'put', 'remove', 'remove_range' (from `key` on and below `end`), 'clear', 'rename' (to `word`), 'drop',
     'begin' (the table is fed from now on, with `word`: read it anew), or 'stop' (it is fed no longer). `value` is
     the new value and `old` the one before, where the feed has them. The ends of a range are bytes. `time` is when
-    the commit was made, in UTC.
+    the commit was made, and `expires` when a record that is put does, in UTC.
     """
 
     commit: int
@@ -69,6 +69,7 @@ class Change(NamedTuple):
     old: Any
     end: bytes | None
     word: str | None
+    expires: datetime | None
 
 
 class FeedInfo(NamedTuple):
@@ -88,5 +89,6 @@ class FeedInfo(NamedTuple):
 
 
 def utc(microseconds: int) -> datetime:
-    """The time so many microseconds after the beginning of 1970."""
+    """The time so many microseconds after the beginning of 1970, or the last one that there is."""
+    microseconds = min(microseconds, 253_402_300_799_999_999)
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=microseconds)

@@ -248,6 +248,7 @@ class Feed:
 
     def __init__(self, run, begin, wait):
         self._run, self._begin, self._wait, self._plain = run, begin, wait, None
+        self._position = None
         # The step that is under way. If its task is cancelled, the next one gets what it gives.
         self._step = None
 
@@ -259,17 +260,20 @@ class Feed:
         ends = loop.time() + self._wait
         if self._plain is None:
             self._plain = await self._run(self._begin)
+            self._position = self._plain.position
         while True:
             if self._step is None:
-                self._step = asyncio.ensure_future(self._run(next, self._plain, None))
+                self._step = asyncio.ensure_future(self._run(self._take))
             try:
-                change = await asyncio.shield(self._step)
+                change, position = await asyncio.shield(self._step)
             except asyncio.CancelledError:
+                if self._step.cancelled():
+                    self._step = None
                 raise
             except BaseException:
                 self._step = None
                 raise
-            self._step = None
+            self._step, self._position = None, position
             if change is not None:
                 return change
             left = ends - loop.time()
@@ -280,7 +284,11 @@ class Feed:
     @property
     def position(self):
         """The newest commit of which all changes were given; None before the first step."""
-        return None if self._plain is None else self._plain.position
+        return self._position
+
+    def _take(self):
+        # What a step that was cancelled has taken counts as given when it is.
+        return next(self._plain, None), self._plain.position
 
 
 class Database:

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::HashMap;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// So often a reader that waits looks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -53,6 +53,8 @@ pub fn info<'py>(py: Python<'py>, info: Option<FeedInfo>) -> PyResult<Option<Bou
 struct Taken {
     commit: u64,
     time_us: u128,
+    /// When the record that was put expires.
+    expires_us: Option<u128>,
     table: String,
     kind: &'static str,
     key: Option<Vec<u8>>,
@@ -65,11 +67,12 @@ struct Taken {
 
 impl Taken {
     fn of(change: &Change<'_>) -> Taken {
-        let time_us = change.time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros());
+        let micros = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros());
+        let (time_us, expires_us) = (micros(change.time), change.expires.map(micros));
         let (commit, table) = (change.commit, change.table.to_owned());
         let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
         let (key, end, value, old, word) = (None, None, None, None, None);
-        let base = Taken { commit, time_us, table, kind: "other", key, end, value, old, word };
+        let base = Taken { commit, time_us, expires_us, table, kind: "other", key, end, value, old, word };
         match change.kind {
             ChangeKind::Put { key, value, old } => {
                 Taken { kind: "put", key: owned(Some(key)), value: owned(value), old: owned(old), ..base }
@@ -147,7 +150,8 @@ impl Feed {
             (Some(bytes), None) => Ok(PyBytes::new(py, bytes).into_any()),
         };
         let reports = py.import("azekura._reports")?;
-        let time = reports.call_method1("utc", (taken.time_us,))?;
+        let utc = |time_us: u128| reports.call_method1("utc", (time_us,));
+        let (time, expires) = (utc(taken.time_us)?, taken.expires_us.map(utc).transpose()?);
         // The ends of a range need not be keys.
         let ends = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| PyBytes::new(py, bytes));
         let first = match taken.kind {
@@ -164,6 +168,7 @@ impl Feed {
             value(&taken.old)?,
             ends(&taken.end),
             &taken.word,
+            expires,
         ))
     }
 }

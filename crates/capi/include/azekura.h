@@ -745,6 +745,10 @@ typedef struct {
    * The value before.
    */
   azk_bytes old;
+  /**
+   * When the record that was put expires, in milliseconds since 1970; 0: it does not.
+   */
+  uint64_t expires_ms;
 } azk_change;
 
 /**

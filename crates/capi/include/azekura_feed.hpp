@@ -40,6 +40,8 @@ struct change {
     std::optional<std::string_view> end;
     std::optional<std::string_view> value;
     std::optional<std::string_view> old;
+    /* When the record that was put expires, in milliseconds since 1970; 0: it does not. */
+    uint64_t expires_ms;
 };
 
 /* A reader of the feed: while (auto change = feed.next()) …; feed.wait(std::chrono::seconds(60)). */
@@ -61,13 +63,14 @@ public:
                       detail::view(found.key),
                       some(found.end),
                       some(found.value),
-                      some(found.old)};
+                      some(found.old),
+                      found.expires_ms};
     }
 
     /* Waits for a change; false if there is none when the time is over. */
     bool wait(std::chrono::milliseconds time)
     {
-        return detail::found(azk_feed_wait(handle_.get(), static_cast<uint64_t>(time.count())));
+        return detail::found(azk_feed_wait(handle_.get(), static_cast<uint64_t>(time.count() < 0 ? 0 : time.count())));
     }
 
     /* The newest commit of which all was given: another reader goes on from there. */

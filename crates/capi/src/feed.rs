@@ -8,7 +8,7 @@ use crate::status::azk_status::{AZK_NOT_FOUND, AZK_OK};
 use crate::status::{Outcome, azk_status, invalid};
 use azekura::{Change, ChangeKind, FeedContent};
 use std::ffi::c_char;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the feed has of the changes of a table.
 #[repr(i32)]
@@ -70,6 +70,8 @@ pub struct azk_change {
     pub value: azk_bytes,
     /// The value before.
     pub old: azk_bytes,
+    /// When the record that was put expires, in milliseconds since 1970; 0: it does not.
+    pub expires_ms: u64,
 }
 
 /// What is kept of the feed.
@@ -105,12 +107,12 @@ fn ms(time: Duration) -> u64 {
 impl azk_change {
     fn of(change: &Change<'_>) -> azk_change {
         use azk_change_kind::*;
-        let time_ms = change.time.duration_since(UNIX_EPOCH).map_or(0, ms);
+        let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, ms);
         let (table, none) = (azk_bytes::of(change.table.as_bytes()), azk_bytes::NONE);
         let some = |bytes: Option<&[u8]>| bytes.map_or(none, azk_bytes::of);
         let base = azk_change {
             commit: change.commit,
-            time_ms,
+            time_ms: since_1970(change.time),
             table,
             kind: AZK_CHANGE_OTHER as i32,
             content: 0,
@@ -118,6 +120,7 @@ impl azk_change {
             end: none,
             value: none,
             old: none,
+            expires_ms: change.expires.map_or(0, since_1970),
         };
         let (kind, rest) = match change.kind {
             ChangeKind::Put { key, value, old } => {

@@ -151,9 +151,12 @@ impl Engine {
         if config == before.config {
             return Ok(());
         }
-        // Until the file says so, all that is fed before or after it.
+        // Until the file says so, all that is fed before or after it. It may never say so.
         let mut tables = before.config.tables.clone();
-        tables.extend(config.tables.iter().map(|(&id, &table)| (id, table)));
+        for (&id, &table) in &config.tables {
+            let told = tables.entry(id).or_insert(table);
+            told.content = told.content.max(table.content);
+        }
         let both = FeedConfig { tables, ..config.clone() };
         {
             let commit = self.committer.lock();

@@ -77,7 +77,7 @@ const END: u8 = 255;
 /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
 /// # Ok::<(), azekura::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FeedContent {
     /// The keys that were put, and those that were removed.
     Keys,

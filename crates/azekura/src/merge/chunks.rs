@@ -34,3 +34,29 @@ pub(crate) fn merge_chunks(newest_first: &[Arc<Chunk>]) -> Result<Chunk> {
         None => merged,
     })
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::format::block::Tag;
+    use crate::format::ranges::Ranges;
+
+    /// More than one `fill` gives: the merge goes on until all is there.
+    #[test]
+    fn chunks_of_many_bytes_are_merged_to_the_end() {
+        let value = vec![7; 1_000];
+        // One after the other, or into each other.
+        for (first, step) in [(1_500, 1), (1, 4)] {
+            let chunk = |n: u64| {
+                let mut block = Block::new(None);
+                for i in 0..1_500 {
+                    let key = format!("a longer key {:08}", n * first + i * step);
+                    block.push(key.as_bytes(), Tag::Put, &value);
+                }
+                Arc::new(Chunk::new(block, Ranges::default(), Vec::new()))
+            };
+            let merged = merge_chunks(&[chunk(0), chunk(1), chunk(2), chunk(3)]).unwrap();
+            assert_eq!(merged.block.len(), 6_000);
+        }
+    }
+}

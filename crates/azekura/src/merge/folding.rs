@@ -4,7 +4,7 @@
 use super::copy::copy_living;
 use super::fixed::rank;
 use super::general::{beats, head};
-use super::{MergeSource, Merger};
+use super::{FILL_BYTES_MAX, MergeSource, Merger};
 use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::format::block::{Block, Tag};
@@ -50,7 +50,7 @@ impl Merger {
 
     /// As `fill_general`. An operand is given out when the next key comes, or none.
     pub(super) fn fill_folding(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
-        let target = out.len().saturating_add(limit);
+        let (target, heap_target) = (out.len().saturating_add(limit), out.heap.len() + FILL_BYTES_MAX);
         let mut heads = self.heads();
         while !self.sources.is_empty() {
             let winner = self.tree.winner();
@@ -58,7 +58,7 @@ impl Merger {
                 self.fold(winner)?;
             } else {
                 self.give_pending(out)?;
-                if out.len() >= target {
+                if out.len() >= target || out.heap.len() >= heap_target {
                     return Ok(false);
                 }
                 self.remember(winner);

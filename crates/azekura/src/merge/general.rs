@@ -54,12 +54,12 @@ impl Merger {
     }
 
     pub(super) fn fill_general(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
-        let target = out.len().saturating_add(limit);
+        let (target, heap_target) = (out.len().saturating_add(limit), out.heap.len() + FILL_BYTES_MAX);
         let mut heads = self.heads();
         while !self.sources.is_empty() {
             let winner = self.tree.winner();
             if !self.is_repeat(winner) {
-                if out.len() >= target || out.heap.len() >= FILL_BYTES_MAX {
+                if out.len() >= target || out.heap.len() >= heap_target {
                     return Ok(false);
                 }
                 self.remember(winner);

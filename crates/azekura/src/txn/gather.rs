@@ -1,8 +1,8 @@
 //! What the feed gets of a commit: its changes, gathered before the commit lock is taken.
 //!
 //! If they are not what the feed is to have when the commit gets its number, they are gathered anew
-//! (`engine/fed.rs`). So what commits do to tables that are fed meets no conflict that it would not meet
-//! elsewhere.
+//! (`engine/fed.rs`), as often as it takes. So what commits do to tables that are fed meets no conflict that it
+//! would not meet elsewhere, but for one with the beginning of the feed itself.
 //!
 //! Values before are read from a snapshot. What the commit writes counts as read from it then, so no other
 //! commit has come between.
@@ -223,7 +223,12 @@ impl Gatherer<'_> {
         while let Some((key, value)) = cursor.next()? {
             let sort_key = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
             if !has(&part.block, sort_key.bytes) {
-                self.part.remove(key, Some(value.bytes()?));
+                let old = match value.bytes() {
+                    Ok(old) => Some(old),
+                    Err(Error::WrongType { .. }) => None,
+                    Err(error) => return Err(error),
+                };
+                self.part.remove(key, old);
                 self.break_if_long(table, out)?;
             }
         }

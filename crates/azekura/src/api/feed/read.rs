@@ -108,7 +108,8 @@ pub enum ChangeKind<'a> {
         /// What is told of it.
         content: FeedContent,
     },
-    /// The table is no longer fed. What is done in it after this commit is not told.
+    /// The table is no longer fed. What is done in it after this commit is not told, or not all of it: a few
+    /// changes that others were making meanwhile may follow.
     Stop,
 }
 

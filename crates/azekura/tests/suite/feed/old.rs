@@ -178,6 +178,12 @@ fn the_value_before_may_be_operands() {
         assert!(matches!(t.get("c"), Err(Error::WrongType { .. })));
         t.put("c", "y").unwrap();
         expect(Some(b"y"), None);
+        t.merge("c", Merge::AddU64(1)).unwrap_err();
+        t.set_feed(None).unwrap();
+        t.merge("c", Merge::AddU64(1)).unwrap();
+        t.set_feed(Some(FeedContent::Both)).unwrap();
+        t.clear().unwrap();
+        assert_eq!(t.count().unwrap(), 0);
         // Keys are told without a look at values.
         t.set_feed(Some(FeedContent::Keys)).unwrap();
         let mut feed = db.feed(newest(&db)).unwrap();
