@@ -88,3 +88,22 @@ fn a_segment_for_a_log_that_has_gone_on_elsewhere_is_given_back() {
     assert_eq!(leaked(&db.engine), 0);
     db.close().unwrap();
 }
+
+/// Else idle time would free it, and the log's thread would make it again, for ever.
+#[test]
+fn a_log_that_rests_has_no_segment_in_reserve() {
+    let disk = Hooked::default();
+    let db = database(&disk);
+    commit(&db, 0, 4);
+    let log = &db.engine.log;
+    let before = log.vouch_at_rest(0);
+    assert!(log.rest(true).unwrap());
+    let resting = log.extents();
+    // Since then there was the jump, or nothing.
+    log.prepare_segment(before);
+    log.prepare_segment(log.vouch_at_rest(0));
+    assert_eq!(log.extents(), resting);
+    assert_eq!(leaked(&db.engine), 0);
+    commit(&db, 4, 4);
+    db.close().unwrap();
+}

@@ -4,7 +4,7 @@
 //! comes to the end of a segment would wait for that, with all behind it. So the log's thread looks a few
 //! times a second how fast the last segment fills. If it will soon be full, the thread makes the next one.
 
-use super::{Blank, Log, NEW_SEGMENT};
+use super::{Blank, JUMP_BYTES, Log, NEW_SEGMENT};
 use crate::base::error::Result;
 use crate::base::limits::ALIGN_BYTES;
 use crate::base::sync::atomic::Ordering;
@@ -55,8 +55,10 @@ impl Log {
         let mut io = self.io.lock();
         let last = io.segments.back()?.extent;
         let filled = io.next_frame.saturating_sub(before) * ALIGN_BYTES;
-        let is_soon_full = filled * LOOKS >= last.len.saturating_sub(io.at);
-        if !is_soon_full || io.spare.is_some() || !self.published.load(Ordering::Acquire) {
+        // Where the log rests, the one frame is the jump there, and nobody is expected to write soon.
+        let is_resting = last.len <= JUMP_BYTES;
+        let is_soon_full = filled > 0 && filled * LOOKS >= last.len.saturating_sub(io.at);
+        if is_resting || !is_soon_full || io.spare.is_some() || !self.published.load(Ordering::Acquire) {
             return None;
         }
         self.poison.check().ok()?;
