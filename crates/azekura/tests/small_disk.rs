@@ -3,7 +3,7 @@
 //! can be mounted, and on the simulated disk everywhere.
 
 use azekura::storage::{OpenMode, Storage as _};
-use azekura::{Db, Durability, Error, Options, Table, TableKind};
+use azekura::{Db, Durability, Error, FeedContent, Options, Table, TableKind};
 use sim::disk::Disk;
 use sim::mounted::Mounted;
 use sim::rng::Rng;
@@ -252,6 +252,30 @@ fn everything_that_frees_works() {
             drop(table);
             db.close().unwrap();
         }
+    }
+}
+
+/// What is told of removes finds room, too, unless it is the values that were there.
+#[test]
+fn removing_from_a_table_that_is_fed_works() {
+    for content in [FeedContent::Keys, FeedContent::Values] {
+        let place = simulated(24 << 20);
+        let db = place.open(Durability::Sync);
+        let table = db.table("t", TableKind::Ordered).unwrap();
+        table.set_feed(Some(content)).unwrap();
+        db.set_feed_limits(1 << 20, None).unwrap();
+        let mut model = Model { keys: BTreeSet::new(), next: 0, len: 100, batch: 10 };
+        for round in 0..3 {
+            let put = model.fill(&db, &table);
+            assert!(put > 1_000, "{content:?}, round {round}: {put} records");
+            model.free_half(&db, &table);
+            db.flush().unwrap();
+            model.holds(&db, &table);
+        }
+        model.fill(&db, &table);
+        table.clear().unwrap();
+        drop(table);
+        db.close().unwrap();
     }
 }
 

@@ -78,6 +78,11 @@ impl Batch {
 }
 
 impl Batch {
+    /// Whether it puts nothing.
+    pub(crate) fn only_deletes(&self) -> bool {
+        self.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Tombstone))
+    }
+
     /// What it changes among the tables.
     pub(crate) fn changes(&self) -> &[TableChange] {
         self.tables.as_ref().map_or(&[], |tables| &tables.list)

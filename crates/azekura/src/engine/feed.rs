@@ -204,7 +204,7 @@ impl Engine {
             return Ok((Tag::Put, bytes.to_vec()));
         }
         check_part(bytes)?;
-        let (at, segment) = self.store_large(bytes)?;
+        let (at, segment) = self.store_large(bytes, gathered.frees)?;
         gathered.hold(segment);
         Ok((Tag::Large, at.encode().to_vec()))
     }

@@ -29,6 +29,8 @@ pub(crate) struct Gathered {
     pub(crate) parts: Vec<(Tag, Vec<u8>)>,
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(crate) bytes: u64,
+    /// The commit makes room in the end.
+    pub(crate) frees: bool,
     /// The tables that are told of, as they were called.
     pub(crate) names: Vec<(u32, Arc<str>)>,
     /// What must not have been written since, if old values were read.
@@ -40,7 +42,7 @@ pub(crate) struct Gathered {
 impl Gathered {
     pub(crate) fn new(fed: Arc<Fed>, time_ms: u64) -> Gathered {
         let (names, parts, segments) = (Vec::new(), Vec::new(), Vec::new());
-        Gathered { fed, time_ms, parts, segments, bytes: 0, names, reads: None, config: None }
+        Gathered { fed, time_ms, parts, segments, bytes: 0, frees: false, names, reads: None, config: None }
     }
 
     pub(super) fn hold(&mut self, segment: Arc<Segment>) {

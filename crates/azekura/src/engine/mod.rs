@@ -245,12 +245,12 @@ impl Engine {
         self.behind(state).values.read(reference)
     }
 
-    /// Stores a large value for a commit to come.
-    pub(crate) fn store_large(&self, value: &[u8]) -> Result<(ValuePointer, Arc<Segment>)> {
+    /// Stores a large value for a commit to come. `frees`: the commit makes room in the end.
+    pub(crate) fn store_large(&self, value: &[u8], frees: bool) -> Result<(ValuePointer, Arc<Segment>)> {
         self.config.check_writable()?;
         // If not, the commit that refers to the value writes it.
         let _looked_after = self.look_after();
-        let _admitted = self.admit_value(value.len())?;
+        let _admitted = self.admit_value(value.len(), frees)?;
         self.pace_by_space(value.len() as u64);
         let stored = self.values.append(value);
         if self.values.wants_writer() {

@@ -30,7 +30,6 @@ use super::flush::Flush;
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::sync::thread::sleep;
-use crate::format::block::Tag;
 use crate::format::frame::TableChange;
 use crate::log::Log;
 use crate::space::Room;
@@ -76,9 +75,7 @@ impl<'a> RoomMaker<'a> {
             batch.feed.iter().flat_map(|feed| &feed.parts).map(|(_, part)| part.len() as u64).sum::<u64>();
         let written = batch.parts.iter().map(|p| p.block.bytes() as u64 + p.ranges.bytes()).sum::<u64>();
         let bytes = made + fed + written;
-        let only_deletes =
-            || batch.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Tombstone));
-        let frees = made == 0 && only_deletes();
+        let frees = made == 0 && batch.only_deletes();
         let run_bytes = bytes + bytes / RUN_OVERHEAD_PART;
         // What is not to be durable at once needs no log if a flush comes first.
         let log_bytes = if batch.durable { run_bytes } else { 0 };

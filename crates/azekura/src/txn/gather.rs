@@ -55,6 +55,7 @@ fn commit_fed(db: &Db, mut batch: Batch) -> Result<u64> {
         let keeps_old = batch.parts.iter().any(|part| fed.content_of(part.table) == Some(FeedContent::Both));
         let before = keeps_old.then(|| Before::new(engine));
         let mut gathered = Gathered::new(fed, now_ms());
+        gathered.frees = batch.only_deletes();
         {
             let state =
                 before.as_ref().map_or_else(|| engine.state.load_full(), |before| before.state.clone());

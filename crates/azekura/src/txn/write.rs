@@ -306,7 +306,7 @@ impl WriteTxn {
         check_value(value)?;
         self.db.engine.check_writable()?;
         self.reindex(table, key, Some((value, expiry)))?;
-        match self.db.engine.store_large(value) {
+        match self.db.engine.store_large(value, false) {
             Ok((at, segment)) => {
                 self.write_content(table, key, Content { tag: Tag::Large, value: &at.encode(), expiry })?;
                 let buffer = self.buffer(table)?;

@@ -15,10 +15,10 @@ impl Engine {
         if self.room.is_tight() { self.room_maker().admit_batch(batch) } else { Ok(self.relief.unmeasured()) }
     }
 
-    /// Lets a large value pass that will be stored.
-    pub(in crate::engine) fn admit_value(&self, len: usize) -> Result<Admitted<'_>> {
+    /// Lets a large value pass that will be stored. `frees`: what it is for makes room in the end.
+    pub(in crate::engine) fn admit_value(&self, len: usize, frees: bool) -> Result<Admitted<'_>> {
         if len > 0 && self.room.is_tight() {
-            self.room_maker().admit(len as u64, false)
+            self.room_maker().admit(len as u64, frees)
         } else {
             Ok(self.relief.unmeasured())
         }
