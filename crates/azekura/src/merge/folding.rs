@@ -3,7 +3,6 @@
 
 use super::copy::copy_living;
 use super::fixed::rank;
-use super::general::{beats, head};
 use super::{FILL_BYTES_MAX, MergeSource, Merger};
 use crate::base::error::Result;
 use crate::base::fault::fault;
@@ -64,16 +63,7 @@ impl Merger {
                 self.remember(winner);
                 self.take(winner, out)?;
             }
-            let source = &mut self.sources[winner];
-            source.at += 1;
-            if source.at == source.block.len() && !source.next_block()? {
-                self.remove(winner);
-                heads = self.heads();
-                continue;
-            }
-            heads[winner] = head(&self.sources[winner], self.skip);
-            let sources = &self.sources;
-            self.tree.replay(|a, b| beats(sources, &heads, a, b));
+            self.advance(winner, &mut heads)?;
         }
         self.give_pending(out)?;
         Ok(true)

@@ -8,7 +8,7 @@ use crate::format::block::Block;
 use std::cmp::Ordering;
 
 /// The head of a source's next key behind the common prefix, for quick comparison.
-pub(super) fn head(source: &MergeSource, skip: usize) -> u64 {
+fn head(source: &MergeSource, skip: usize) -> u64 {
     if source.block.fixed.is_some() && skip == 0 {
         return source.block.heads[source.at];
     }
@@ -18,7 +18,7 @@ pub(super) fn head(source: &MergeSource, skip: usize) -> u64 {
 
 /// Whether source `a` comes before source `b`: by key, then the newer one (the lower number) first.
 #[inline(always)]
-pub(super) fn beats(sources: &[MergeSource], heads: &[u64], a: usize, b: usize) -> bool {
+fn beats(sources: &[MergeSource], heads: &[u64], a: usize, b: usize) -> bool {
     match heads[a].cmp(&heads[b]) {
         Ordering::Less => true,
         Ordering::Greater => false,
@@ -67,20 +67,26 @@ impl Merger {
                     copy_living(&self.sources[winner], out, self.bottom, self.now);
                 }
             }
-            let source = &mut self.sources[winner];
-            source.at += 1;
-            if source.at == source.block.len() && !source.next_block()? {
-                self.remove(winner);
-                heads = self.heads();
-                continue;
-            }
-            heads[winner] = head(&self.sources[winner], self.skip);
-            let sources = &self.sources;
-            self.tree.replay(|a, b| beats(sources, &heads, a, b));
-            if self.sources[winner].at == 0 && self.crossed(winner) {
+            if self.advance(winner, &mut heads)? && self.sources[winner].at == 0 && self.crossed(winner) {
                 return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    /// Goes on behind the record of a source that was taken. False if that was its last one.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, winner: usize, heads: &mut Vec<u64>) -> Result<bool> {
+        let source = &mut self.sources[winner];
+        source.at += 1;
+        if source.at == source.block.len() && !source.next_block()? {
+            self.remove(winner);
+            *heads = self.heads();
+            return Ok(false);
+        }
+        heads[winner] = head(&self.sources[winner], self.skip);
+        let sources = &self.sources;
+        self.tree.replay(|a, b| beats(sources, heads, a, b));
         Ok(true)
     }
 

@@ -9,6 +9,7 @@ mod check;
 mod common;
 mod compaction;
 mod concurrent;
+mod copies;
 mod corruption;
 mod cut;
 mod expiry;

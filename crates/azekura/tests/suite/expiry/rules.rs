@@ -1,6 +1,6 @@
 //! Single rules of records that expire.
 
-use super::{PATH, Time, bytes_of, copy_of, ms, open, options};
+use super::{PATH, Time, copy_of, ms, open, options};
 use azekura::storage::MemStorage;
 use azekura::{Db, Error, Lifetime, TableKind, WriteOptions};
 use std::time::Duration;
@@ -197,7 +197,7 @@ fn a_file_in_which_nothing_expires_has_the_first_version() {
     let t = db.table("t", TableKind::Hash).unwrap();
     t.put("k", "v").unwrap();
     db.flush().unwrap();
-    let version = |storage: &MemStorage| bytes_of(storage)[12];
+    let version = |storage: &MemStorage| crate::copies::bytes_of(storage, PATH)[12];
     assert_eq!(version(&storage), 1);
     t.put_for("k", "v", ms(1)).unwrap();
     db.flush().unwrap();

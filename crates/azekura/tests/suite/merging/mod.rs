@@ -3,9 +3,8 @@
 mod model;
 mod rules;
 
-use azekura::storage::{MemStorage, OpenMode, Storage};
+use azekura::storage::MemStorage;
 use azekura::{Db, Merge, Options};
-use std::path::Path;
 use std::time::Duration;
 
 const PATH: &str = "/m.azk";
@@ -19,25 +18,9 @@ fn open(storage: &MemStorage) -> Db {
     Db::open_on(storage, PATH, options()).unwrap()
 }
 
-/// What the file has at the moment.
-fn bytes_of(storage: &MemStorage) -> Vec<u8> {
-    let file = storage.open(Path::new(PATH), OpenMode::ReadOnly).unwrap();
-    loop {
-        // All bytes are read at one moment. Threads of the engine may have changed the length before that.
-        let len = file.len().unwrap();
-        let mut bytes = vec![0; usize::try_from(len).unwrap()];
-        if file.read_at(&mut bytes, 0).is_ok() && file.len().unwrap() == len {
-            return bytes;
-        }
-    }
-}
-
 /// A copy of the file, as a crash of the process leaves it.
 fn copy_of(storage: &MemStorage) -> MemStorage {
-    let copy = MemStorage::default();
-    let file = copy.open(Path::new(PATH), OpenMode::CreateNew).unwrap();
-    file.write_at(&bytes_of(storage), 0).unwrap();
-    copy
+    crate::copies::copy_of(storage, PATH)
 }
 
 /// What a merge makes of a number, by a program of its own.

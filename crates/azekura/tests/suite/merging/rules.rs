@@ -222,13 +222,7 @@ fn what_a_table_takes_may_change_while_a_transaction_is_open() {
 
 #[test]
 fn files_without_operands_are_of_the_plain_version() {
-    let version = |storage: &MemStorage| {
-        use azekura::storage::{OpenMode, Storage};
-        let mut bytes = [0; 16];
-        let file = storage.open(std::path::Path::new(PATH), OpenMode::ReadOnly).unwrap();
-        file.read_at(&mut bytes, 0).unwrap();
-        bytes[12]
-    };
+    let version = |storage: &MemStorage| crate::copies::bytes_of(storage, PATH)[12];
     let storage = MemStorage::default();
     // Nothing is folded but when the test says so.
     let db = Db::open_on(&storage, PATH, options().threads(false)).unwrap();
