@@ -5,7 +5,7 @@ use crate::call::{Caller, call};
 use crate::get::{found, give};
 use crate::handles::{azk_db, azk_read, azk_table};
 use crate::memory::Block;
-use crate::slots::{end, own, owned, shared};
+use crate::slots::{end, own_made, owned, shared};
 use crate::status::azk_status::{AZK_NOT_FOUND, AZK_OK};
 use crate::status::{Outcome, azk_status};
 use azekura::{ReadTxn, Table, ValueRef};
@@ -76,7 +76,8 @@ pub unsafe extern "C" fn azk_read_begin(db: *const azk_db, out: *mut *mut azk_re
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.handle_place(out)?;
-        out.set(own(Reading::Plain(shared(db)?.read()))?);
+        let db = shared(db)?;
+        out.set(own_made(|| Some(Reading::Plain(db.read())))?);
         Ok(())
     })
 }
