@@ -117,7 +117,10 @@ class Invalid(Error, ValueError):
     """An option or argument has no meaning."""
 
 class CannotOpen(Error, OSError):
-    """There is no such file and none was to be made, or the system lets nobody open it."""
+    """There is no such file and none was to be made, or the system lets nobody open it.
+
+    It is a `FileNotFoundError`, `FileExistsError` or `PermissionError` as well if it is one of these.
+    """
 
 class Closed(Error, ValueError):
     """The database is closed."""

@@ -65,7 +65,26 @@ class Invalid(Error, ValueError):
 
 
 class CannotOpen(Error, OSError):
-    """There is no such file and none was to be made, or the system lets nobody open it."""
+    """There is no such file and none was to be made, or the system lets nobody open it.
+
+    It is a `FileNotFoundError`, `FileExistsError` or `PermissionError` as well if it is one of these.
+    """
+
+
+class _Missing(CannotOpen, FileNotFoundError):
+    """There is no such file."""
+
+
+class _Exists(CannotOpen, FileExistsError):
+    """There is such a file, and it was to be new."""
+
+
+class _NotAllowed(CannotOpen, PermissionError):
+    """The system does not let this user open it."""
+
+
+# What Python calls these, beside `CannotOpen`.
+_CANNOT_OPEN = {errno.ENOENT: _Missing, errno.EEXIST: _Exists, errno.EACCES: _NotAllowed}
 
 
 class Closed(Error, ValueError):
@@ -137,4 +156,6 @@ def make(number, message, errno_seen):
     """The exception for an error's number; for one that this package does not know, `Error`."""
     kind, number_of_system = _CLASSES.get(number, (Error, None))
     system = errno_seen or number_of_system
+    if kind is CannotOpen:
+        kind = _CANNOT_OPEN.get(system, kind)
     return kind(message) if system is None else kind(system, f"{message} ({os.strerror(system)})")

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
+use std::io::ErrorKind;
 
 /// Numbers that are no error of the engine.
 const OVER: u32 = 1000;
@@ -38,9 +39,22 @@ impl From<Failure> for PyErr {
 pub fn of_engine(error: &Error) -> PyErr {
     let errno = match error {
         Error::Io { source, .. } => source.raw_os_error(),
+        Error::Open { kind, .. } => errno_of(*kind),
         _ => None,
     };
     raised(error.code(), &error.to_string(), errno)
+}
+
+/// The system's number for why a file could not be opened. Every Unix has these numbers.
+fn errno_of(kind: ErrorKind) -> Option<i32> {
+    match kind {
+        ErrorKind::NotFound => Some(2),
+        ErrorKind::PermissionDenied => Some(13),
+        ErrorKind::AlreadyExists => Some(17),
+        ErrorKind::NotADirectory => Some(20),
+        ErrorKind::IsADirectory => Some(21),
+        _ => None,
+    }
 }
 
 /// The error for bytes in the file that do not fit the table's types.

@@ -3,6 +3,7 @@
 import array
 import itertools
 import multiprocessing
+import errno
 import os
 import pickle
 import signal
@@ -75,8 +76,12 @@ class Errors(TestCase):
     def test_opening(self):
         with self.assertRaises(azekura.CannotOpen):
             azekura.Database(self.path, create=False)
-        with self.assertRaises(OSError):
+        with self.assertRaises(FileNotFoundError) as raised:
             azekura.Database(self.path, read_only=True)
+        self.assertEqual(raised.exception.errno, errno.ENOENT)
+        self.assertIsInstance(raised.exception, azekura.CannotOpen)
+        with self.assertRaises(FileNotFoundError):
+            azekura.Database(os.path.join(self.path, "no", "such", "folder"))
         self.assertFalse(os.path.exists(self.path))
         db = self.database()
         with self.assertRaises(azekura.Locked) as raised:
@@ -84,8 +89,9 @@ class Errors(TestCase):
         self.assertIsInstance(raised.exception, OSError)
         self.assertIsInstance(raised.exception, azekura.Error)
         db.close()
-        with self.assertRaises(azekura.CannotOpen):
+        with self.assertRaises(FileExistsError) as raised:
             azekura.Database(self.path, exclusive=True)
+        self.assertEqual(raised.exception.errno, errno.EEXIST)
         other = os.path.join(self.folder, "other")
         with open(other, "w") as file:
             file.write("something else" * 1000)

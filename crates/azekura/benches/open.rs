@@ -105,6 +105,9 @@ fn main() -> azekura::Result<()> {
     measure(&path, times, false)?;
     println!("opened {} times, with one get and one commit", times / 10);
     measure(&path, times / 10, true)?;
-    std::fs::remove_file(&path)
-        .map_err(|e| azekura::Error::Open { path: path.display().to_string(), detail: e.to_string() })
+    std::fs::remove_file(&path).map_err(|e| azekura::Error::Open {
+        path: path.display().to_string(),
+        kind: e.kind(),
+        detail: e.to_string(),
+    })
 }

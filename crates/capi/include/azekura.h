@@ -1505,6 +1505,17 @@ azk_status azk_table_scan(const azk_table *table,
                           void *user_data);
 
 /**
+ * Calls `callback` with each record from the cursor's place to the end of its range, in order. So a table, a
+ * snapshot and a transaction are walked alike, and a part that begins with a key after azk_cursor_seek. The
+ * callback may free the cursor once it has no use for the record any more. Errors: AZK_STOPPED if it has
+ * ended the walk (the cursor stands behind its last record), AZK_INVALID if it is NULL, and as
+ * azk_cursor_next; AZK_BAD_HANDLE if the callback has freed the cursor and goes on.
+ */
+azk_status azk_cursor_scan(azk_cursor *cursor,
+                           azk_scan_fn callback,
+                           void *user_data);
+
+/**
  * The first record of a table. Of a hash table it may be any. Key and value are copies in one block: free it
  * with azk_free(key->data). Errors: AZK_NOT_FOUND if the table has no records, AZK_NO_MEMORY, and as
  * azk_table_get.
@@ -1613,6 +1624,19 @@ azk_status azk_write_remove_existing(azk_write *write,
  * azk_table_get.
  */
 azk_status azk_table_retain(const azk_table *table,
+                            const azk_bytes *from,
+                            const azk_bytes *to,
+                            azk_scan_fn callback,
+                            void *user_data,
+                            uint64_t *removed);
+
+/**
+ * As azk_table_retain, in a transaction, which sees its own writes. The callback sees the table as it was at
+ * the beginning of the call, and must not use the transaction (AZK_BUSY). Errors: AZK_WRONG_TYPE for a part
+ * of a hash table, AZK_INVALID if the callback is NULL, and as azk_write_get and azk_write_remove.
+ */
+azk_status azk_write_retain(azk_write *write,
+                            const azk_table *table,
                             const azk_bytes *from,
                             const azk_bytes *to,
                             azk_scan_fn callback,

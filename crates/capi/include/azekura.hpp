@@ -118,6 +118,34 @@ private:
 
 } // namespace detail
 
+/* Records to loop over, once, from the last to the first. */
+class reversed_records {
+    struct place {
+        azekura::cursor cursor;
+
+        bool next() { return cursor.prev(); }
+        std::string_view key() const { return cursor.key(); }
+        std::string_view value() const { return cursor.value(); }
+    };
+
+public:
+    using record = std::pair<std::string_view, std::string_view>;
+    using iterator = detail::record_iterator<place>;
+
+    explicit reversed_records(azekura::cursor cursor) : place_{std::move(cursor)} {}
+
+    iterator begin()
+    {
+        place_.cursor.seek_last();
+        return iterator(&place_);
+    }
+
+    iterator end() { return iterator(); }
+
+private:
+    place place_;
+};
+
 /* Records to loop over, once: for (auto [key, value] : table.prefix("a")). */
 class records {
 public:
@@ -128,6 +156,9 @@ public:
 
     iterator begin() { return iterator(&cursor_); }
     iterator end() { return iterator(); }
+
+    /* The same from the last to the first: for (auto [key, value] : table.prefix("a").reversed()). */
+    reversed_records reversed() && { return reversed_records(std::move(cursor_)); }
 
 private:
     azekura::cursor cursor_;

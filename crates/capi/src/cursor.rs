@@ -95,6 +95,15 @@ impl Walk {
         Ok(AZK_OK)
     }
 
+    /// The next record, whose bytes stay until the cursor moves or is freed.
+    #[inline(always)]
+    pub(crate) fn record(&mut self) -> Outcome<Option<(azk_bytes, azk_bytes)>> {
+        let Some((key, value)) = self.cursor().next()? else { return Ok(None) };
+        let (key, value) = (azk_bytes::of(key), azk_bytes::of(value.bytes()?));
+        self.value = Value::Read(value);
+        Ok(Some((key, value)))
+    }
+
     /// The value, which is read now if it was not before.
     fn value(&mut self) -> Outcome<Option<azk_bytes>> {
         self.value = match std::mem::replace(&mut self.value, Value::Absent) {

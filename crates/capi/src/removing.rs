@@ -4,10 +4,10 @@
 use crate::arguments::{Span, azk_bytes};
 use crate::call::Caller;
 use crate::handles::{azk_table, azk_write};
-use crate::scan::azk_scan_fn;
+use crate::scan::{Callback, azk_scan_fn};
 use crate::slots::{owned, shared};
 use crate::status::azk_status::{AZK_OK, AZK_STOPPED};
-use crate::status::{Outcome, azk_status, invalid};
+use crate::status::{Outcome, azk_status};
 use azekura::{Records, Table};
 use std::ffi::c_void;
 use std::ops::Bound;
@@ -49,27 +49,6 @@ pub unsafe extern "C" fn azk_write_remove_existing(
     })
 }
 
-/// A callback for records, with what it is given.
-#[derive(Clone, Copy)]
-struct Callback {
-    call: unsafe extern "C" fn(*mut c_void, *const c_void, usize, *const c_void, usize) -> i32,
-    user_data: *mut c_void,
-}
-
-impl Callback {
-    fn new(call: azk_scan_fn, user_data: *mut c_void) -> Outcome<Callback> {
-        let call = call.ok_or_else(|| invalid("callback is NULL"))?;
-        Ok(Callback { call, user_data })
-    }
-
-    /// What it answers.
-    fn call(self, key: &[u8], value: &[u8]) -> i32 {
-        let (key, key_len) = (key.as_ptr().cast(), key.len());
-        // SAFETY: the bytes stay until the callback returns. The caller answers for what it does.
-        unsafe { (self.call)(self.user_data, key, key_len, value.as_ptr().cast(), value.len()) }
-    }
-}
-
 /// A range for the engine. That of a hash table is the whole table.
 fn bounds<'a>(span: &Span<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
     (span.start(), span.end())
@@ -98,6 +77,32 @@ pub unsafe extern "C" fn azk_table_retain(
         // No handle is held while the callback is called.
         let table: Table = shared(table)?.clone();
         let count = table.retain(bounds(&span), |key, value| callback.call(key, value) != 0)?;
+        removed.into_iter().for_each(|mut place| place.set(count));
+        Ok(())
+    })
+}
+
+/// As azk_table_retain, in a transaction, which sees its own writes. The callback sees the table as it was at
+/// the beginning of the call, and must not use the transaction (AZK_BUSY). Errors: AZK_WRONG_TYPE for a part
+/// of a hash table, AZK_INVALID if the callback is NULL, and as azk_write_get and azk_write_remove.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_retain(
+    write: *mut azk_write,
+    table: *const azk_table,
+    from: *const azk_bytes,
+    to: *const azk_bytes,
+    callback: azk_scan_fn,
+    user_data: *mut c_void,
+    removed: *mut u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let callback = Callback::new(callback, user_data)?;
+        let span = c.span(from, to)?;
+        let removed = c.optional_place(removed, "removed")?;
+        let table: Table = shared(table)?.clone();
+        let count =
+            (owned(write)?.txn).retain(&table, bounds(&span), |key, value| callback.call(key, value) != 0)?;
         removed.into_iter().for_each(|mut place| place.set(count));
         Ok(())
     })

@@ -19,6 +19,15 @@ fn tests_in_c() {
     }
 }
 
+/// Programs want the library by the name that says which interface it has.
+#[test]
+#[cfg(target_os = "linux")]
+fn programs_name_the_version_of_the_interface() {
+    let Some(c) = Compiler::c() else { return };
+    let program = c.build("tests/records.c", Linking::Shared, &[]);
+    assert!(program.contains(b"\0libazekura.so.0\0"), "the library has no soname, or another one");
+}
+
 #[test]
 fn tests_in_c_with_the_archive() {
     let Some(c) = Compiler::c() else { return };
@@ -37,7 +46,7 @@ fn tests_in_c_under_address_sanitizer() {
 #[test]
 fn tests_in_c_under_valgrind() {
     let (Some(c), Some(valgrind)) = (Compiler::c(), Runner::valgrind()) else { return };
-    for name in ["records", "transactions"] {
+    for name in ["records", "transactions", "handles", "indexes", "feed"] {
         c.build(&format!("tests/{name}.c"), Linking::Shared, &[]).run(&valgrind);
     }
 }
@@ -97,6 +106,10 @@ fn tests_in_cpp() {
     let sanitizer = "-fsanitize=address,undefined";
     let flags: &[&str] = if cpp.has(sanitizer) { &[sanitizer] } else { &[] };
     cpp.build("tests/wrapper.cpp", Linking::Shared, flags).run(&Runner::Plain);
+    // Ranges are of the standard after the wrapper's.
+    if cpp.has("-std=c++20") {
+        cpp.build("tests/wrapper.cpp", Linking::Shared, &["-std=c++20"]).run(&Runner::Plain);
+    }
 }
 
 #[test]

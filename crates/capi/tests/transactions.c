@@ -428,6 +428,85 @@ static void scans(azk_table *table, azk_table *hash)
     OK(azk_cursor_free(cursor));
 }
 
+/* Frees the cursor that it is called for. */
+static int32_t free_cursor(void *user_data, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+    (void)key, (void)key_len, (void)value, (void)value_len;
+    OK(azk_cursor_free(user_data));
+    return 0;
+}
+
+/* Uses the transaction that it is called for. */
+static int32_t roll_back(void *user_data, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+    (void)key, (void)key_len, (void)value, (void)value_len;
+    IS(AZK_BUSY, azk_write_rollback(user_data));
+    return 0;
+}
+
+/* Refuses every record, and counts. */
+static int32_t refuse(void *user_data, const void *key, size_t key_len, const void *value, size_t value_len)
+{
+    (void)key, (void)key_len, (void)value, (void)value_len;
+    ++*(int *)user_data;
+    return 0;
+}
+
+/* Snapshots and transactions are walked by their cursors, and a transaction keeps what a callback lets it. */
+static void scans_of_transactions(azk_db *db, azk_table *table)
+{
+    struct seen seen = {NULL, 0, 0};
+    azk_bytes from = bytes("y"), to = bytes("z");
+    azk_cursor *cursor = NULL;
+    azk_read *read;
+    azk_write *write;
+    uint64_t count = 7;
+    int refused = 0;
+    seen.table = table;
+    OK(azk_table_put(table, TEXT("y1"), TEXT("one")));
+    OK(azk_table_put(table, TEXT("y2"), TEXT("")));
+    OK(azk_read_begin(db, &read));
+    OK(azk_write_begin(db, AZK_DURABILITY_EVENTUAL, AZK_SERIALIZABLE, &write));
+    OK(azk_write_put(write, table, TEXT("y3"), TEXT("new")));
+    OK(azk_read_cursor(read, table, &from, &to, &cursor));
+    OK(azk_cursor_scan(cursor, see, &seen));
+    CHECK(seen.count == 2);
+    OK(azk_cursor_scan(cursor, see, &seen));
+    CHECK(seen.count == 2);
+    OK(azk_cursor_seek_first(cursor));
+    seen.end_at = 3;
+    IS(AZK_STOPPED, azk_cursor_scan(cursor, see, &seen));
+    seen.end_at = 0;
+    OK(azk_cursor_scan(cursor, see, &seen));
+    CHECK(seen.count == 4);
+    IS(AZK_INVALID, azk_cursor_scan(cursor, NULL, NULL));
+    OK(azk_cursor_seek_first(cursor));
+    IS(AZK_BAD_HANDLE, azk_cursor_scan(cursor, free_cursor, cursor));
+    IS(AZK_BAD_HANDLE, azk_cursor_scan(cursor, see, &seen));
+    OK(azk_read_end(read));
+
+    OK(azk_write_prefix_cursor(write, table, TEXT("y"), &cursor));
+    OK(azk_cursor_scan(cursor, refuse, &refused));
+    CHECK(refused == 3);
+    OK(azk_cursor_free(cursor));
+    IS(AZK_INVALID, azk_write_retain(write, table, NULL, NULL, NULL, NULL, NULL));
+    OK(azk_write_retain(write, table, &from, &to, refuse, &refused, &count));
+    CHECK(count == 3 && refused == 6);
+    OK(azk_write_retain(write, table, &from, &to, refuse, &refused, NULL));
+    CHECK(refused == 6);
+    OK(azk_write_put(write, table, TEXT("y4"), TEXT("")));
+    OK(azk_write_retain(write, table, &from, &to, roll_back, write, &count));
+    CHECK(count == 1);
+    OK(azk_write_rollback(write));
+    refused = 0;
+    OK(azk_table_cursor(table, &from, &to, &cursor));
+    OK(azk_cursor_scan(cursor, refuse, &refused));
+    CHECK(refused == 2);
+    OK(azk_cursor_free(cursor));
+    OK(azk_table_remove(table, TEXT("y1")));
+    OK(azk_table_remove(table, TEXT("y2")));
+}
+
 int main(int argc, char **argv)
 {
     azk_table *table, *hash;
@@ -445,6 +524,7 @@ int main(int argc, char **argv)
     tables(db);
     walks(db, table);
     scans(table, hash);
+    scans_of_transactions(db, table);
     edges(db, table);
     OK(azk_table_free(hash));
     OK(azk_table_free(table));

@@ -15,6 +15,12 @@
 
 using azekura::kind;
 
+#if __cplusplus >= 202002L
+#include <ranges>
+static_assert(std::ranges::input_range<azekura::records> && std::ranges::input_range<azekura::reversed_records>);
+static_assert(std::ranges::input_range<const azekura::table>);
+#endif
+
 template <class F> static azk_status thrown(F f)
 {
     try {
@@ -68,6 +74,8 @@ static void loops(azekura::database &db, azekura::table &t)
     CHECK(joined(t.all()) == joined(t));
     CHECK(joined(t.prefix("b")) == "b2 ba3 ");
     CHECK(joined(t.range("b", "c")) == "b2 ba3 " && joined(t.range(std::nullopt, "b")) == "a1 ");
+    CHECK(joined(t.all().reversed()) == "c4 ba3 b2 a1 " && joined(t.prefix("b").reversed()) == "ba3 b2 ");
+    CHECK(joined(t.range("x", "y").reversed()).empty());
     auto read = db.read();
     t.remove_range("b", std::nullopt);
     CHECK(joined(t) == "a1 " && joined(read.all(t)) == "a1 b2 ba3 c4 " && joined(read.prefix(t, "c")) == "c4 ");

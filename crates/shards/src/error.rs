@@ -23,7 +23,7 @@ pub(crate) fn damaged(path: &Path, detail: impl std::fmt::Display) -> Error {
 
 /// A set, or a version of it, that cannot be opened.
 pub(crate) fn not_there(path: &Path, detail: impl Into<String>) -> Error {
-    Error::Open { path: path.display().to_string(), detail: detail.into() }
+    Error::Open { path: path.display().to_string(), kind: io::ErrorKind::NotFound, detail: detail.into() }
 }
 
 /// An argument that has no meaning, or a record that a shard does not take.

@@ -1,8 +1,9 @@
 //! The order of the house: rooms import only from rooms before them (`rooms`), no files import each other in
-//! a circle (`circles`), files and functions stay short (`sizes`), and so do the lines of documents
-//! (`documents`), and the files that these name are there (`paths`).
+//! a circle (`circles`), files and functions stay short (`sizes`), and so do the lines of comments (`comments`) and
+//! documents (`documents`), and the files that these name are there (`paths`).
 
 mod circles;
+mod comments;
 mod documents;
 mod paths;
 mod rooms;
@@ -34,6 +35,7 @@ pub fn check() -> Result<(), Failure> {
         wrong.extend(circles::circles(folder, &files));
         wrong.extend(sizes::long(&files));
     }
+    wrong.extend(comments::wide(&runner::root())?);
     wrong.extend(documents::long(&runner::root())?);
     wrong.extend(paths::missing(&runner::root())?);
     if wrong.is_empty() { Ok(()) } else { Err(format!("\n  {}", wrong.join("\n  "))) }

@@ -15,6 +15,9 @@ use crate::smoke;
 /// How the closing lines of the test runners begin.
 const RESULT: &str = "test result: ";
 
+/// How the lines begin that say what is not tried for want of a tool.
+const SKIPPED: &str = "skipped: ";
+
 /// One step: its name, and what it does. It may add lines to the summary.
 struct Step {
     name: &'static str,
@@ -109,6 +112,8 @@ fn tests(closing: &mut Vec<String>) -> Result<(), Failure> {
         } else if line.starts_with(RESULT) {
             total += passed(line).unwrap_or(0);
             closing.push(format!("{line} ({program})"));
+        } else if line.starts_with(SKIPPED) && !closing.iter().any(|known| known == line) {
+            closing.push(line.to_owned());
         }
     });
     outcome?;

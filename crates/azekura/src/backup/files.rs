@@ -9,9 +9,7 @@ use std::path::Path;
 /// An error of the system that says which file. A full disk stays `NoSpace`.
 pub(crate) fn failed(path: &Path, during: &'static str) -> impl Fn(io::Error) -> Error {
     move |source| match Error::io(during, source) {
-        Error::Io { source, .. } => {
-            Error::Open { path: path.display().to_string(), detail: format!("{during}: {source}") }
-        }
+        Error::Io { source, .. } => Error::open(path, source.kind(), format!("{during}: {source}")),
         other => other,
     }
 }

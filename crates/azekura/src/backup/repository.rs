@@ -6,6 +6,7 @@ use crate::base::limits::COUNT_END;
 use crate::format::hidden::is_hidden;
 use crate::format::point::{Identity, Piece, Point, decode_head, encode_head};
 use crate::storage::{File, OpenMode, OsStorage, Storage};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -129,8 +130,7 @@ impl<'s> Repository<'s> {
         let path = path.as_ref();
         let head = path.join(HEAD);
         if !storage.exists(&head).map_err(failed(path, READING))? {
-            let detail = "no repository of backups is there".into();
-            return Err(Error::Open { path: path.display().to_string(), detail });
+            return Err(Error::open(path, io::ErrorKind::NotFound, "no repository of backups is there"));
         }
         let identity = decode_head(&read(storage, &head, READING)?).map_err(inside(&head))?;
         Ok(Repository { storage, path: path.to_path_buf(), identity })
@@ -243,8 +243,8 @@ fn make(storage: &dyn Storage, path: &Path, identity: Identity) -> Result<()> {
     if storage.exists(path).map_err(&at)? {
         let is_ours = |name: &String| name == CHUNKS || name == POINTS || name.starts_with(HEAD);
         if !storage.names_in(path).map_err(&at)?.iter().all(is_ours) {
-            let detail = "there are other files in it, and it is no repository of backups".into();
-            return Err(Error::Open { path: path.display().to_string(), detail });
+            let detail = "there are other files in it, and it is no repository of backups";
+            return Err(Error::open(path, io::ErrorKind::AlreadyExists, detail));
         }
     }
     for dir in [path, &path.join(CHUNKS), &path.join(POINTS)] {

@@ -13,6 +13,7 @@ use crate::engine::{Engine, Progress};
 use crate::format::point::{Piece, Point};
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Role, Superblock};
 use crate::storage::{File, OpenMode, Storage};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -113,7 +114,7 @@ impl Drop for Target<'_> {
 }
 
 fn exists(path: &Path) -> Error {
-    Error::Open { path: path.display().to_string(), detail: "the file exists already".into() }
+    Error::open(path, io::ErrorKind::AlreadyExists, "the file exists already")
 }
 
 /// Copies the database to a new file.

@@ -1,9 +1,9 @@
 //! The clock of a file, by which its records expire. It never runs backwards, over a restart neither.
 //!
 //! It shows the system's time. The largest time that it has shown stands in checkpoints, and in frames of the
-//! log in seconds, rounded up. If the system's time is below what is found there when the file is opened, or is
-//! set back later, this clock goes on from where it was by the system's monotonic one, until the system's time
-//! has come so far. So a machine that begins in 1970, and learns the time later, expires nothing too early.
+//! log in seconds, rounded up. If the system's time is behind that when the file is opened, or is set back later,
+//! this clock goes on by the system's monotonic one. It shows the system's time again once that has caught up.
+//! So a machine that begins in 1970, and learns the time later, expires nothing too early.
 //! (If less than `WAIT_MS` is missing, that may be the rounding. Then this clock waits.)
 //!
 //! A program's own clock has no monotonic one beside it. If it is behind what the file says when that is opened,

@@ -1,6 +1,7 @@
 //! The one error type of the engine. Every variant says what was found, where, and what was expected.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The result of every fallible operation of the engine.
@@ -206,6 +207,9 @@ pub enum Error {
     Open {
         /// The file.
         path: String,
+        /// Of which kind the system's error was, or would have been: `NotFound` if it does not exist,
+        /// `AlreadyExists` if it was to be new; `Other` where there is none.
+        kind: io::ErrorKind,
         /// Why it could not be opened.
         detail: String,
     },
@@ -241,6 +245,11 @@ impl Error {
             Some(code) if code == no_space || code == over_quota => Error::NoSpace { during },
             _ => Error::Io { during, source: Arc::new(source) },
         }
+    }
+
+    /// A file that cannot be opened.
+    pub(crate) fn open(path: &Path, kind: io::ErrorKind, detail: impl Into<String>) -> Error {
+        Error::Open { path: path.display().to_string(), kind, detail: detail.into() }
     }
 
     /// A corruption report.
@@ -283,7 +292,7 @@ impl Error {
 }
 
 impl From<Error> for io::Error {
-    /// The system's error kind for [`Error::Io`], else the kind that fits best. The [`Error`] is kept as the
+    /// The system's error kind for [`Error::Io`] and [`Error::Open`], else the kind that fits best. The [`Error`] is kept as the
     /// cause.
     ///
     /// ```
@@ -299,6 +308,7 @@ impl From<Error> for io::Error {
         };
         let kind = match &error {
             Error::Io { source, .. } => source.kind(),
+            Error::Open { kind, .. } => *kind,
             Error::NotADatabase { .. }
             | Error::NewerVersion { .. }
             | Error::Corrupt { .. }
@@ -309,8 +319,7 @@ impl From<Error> for io::Error {
             Error::NoSpace { .. } | Error::NotDurable { .. } => StorageFull,
             Error::NoSuchTable { .. } | Error::NoSuchIndex { .. } => NotFound,
             Error::TableExists { .. } | Error::NotUnique { .. } => AlreadyExists,
-            Error::Open { .. }
-            | Error::Poisoned { .. }
+            Error::Poisoned { .. }
             | Error::SnapshotTooOld { .. }
             | Error::FeedGap { .. }
             | Error::Closed

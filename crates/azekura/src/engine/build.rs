@@ -43,6 +43,7 @@ use crate::space::{Extent, Room, Space};
 use crate::storage::{BulkWrites, File, FileMapping, IoCounters, Lease, Watched, pins_of_others, without};
 use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,7 +103,7 @@ fn check_pins(pins: &[RangeInclusive<u64>], newest: u64, length: &Length<'_>) ->
     }
     let detail =
         format!("another process has pinned checkpoint {highest}, and the file's newest is {newest}");
-    Err(Error::Open { path: length.path.display().to_string(), detail })
+    Err(Error::open(length.path, io::ErrorKind::Other, detail))
 }
 
 /// The file as the engine has it, and who looks after it.

@@ -152,8 +152,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether an operand may be added to a table without a look at the value. (Indexes and lifetimes are those
-    /// who call know.)
+    /// Whether an operand may be added to a table without a look at the value. The caller has looked whether the
+    /// table has indexes or records that expire.
     pub(crate) fn takes_blind(&self, table: u32, operator: Operator) -> bool {
         let tells_values = || self.feed.fed().content_of(table).is_some_and(|told| told != FeedContent::Keys);
         self.operators.takes(table, operator) && !(self.feed.is_on() && tells_values())

@@ -17,9 +17,7 @@ use std::sync::Arc;
 /// An error of the system on the file itself, which says which file. A full disk stays what it is.
 pub(super) fn named(path: &Path, during: &'static str, source: io::Error) -> Error {
     match Error::io(during, source) {
-        Error::Io { source, .. } => {
-            Error::Open { path: path.display().to_string(), detail: format!("{during}: {source}") }
-        }
+        Error::Io { source, .. } => Error::open(path, source.kind(), format!("{during}: {source}")),
         other => other,
     }
 }
@@ -27,14 +25,13 @@ pub(super) fn named(path: &Path, during: &'static str, source: io::Error) -> Err
 /// Opens the file, or makes a new database under another name and renames it into place. So a crash leaves a
 /// whole database or none.
 pub(super) fn open_file(storage: &dyn Storage, path: &Path, config: &Config) -> Result<Arc<dyn File>> {
-    let refuse = |detail: &str| Error::Open { path: path.display().to_string(), detail: detail.into() };
     let exists = storage.exists(path).map_err(|e| named(path, "looking for the database file", e))?;
     if exists && config.exclusive {
-        return Err(refuse("the file exists already"));
+        return Err(Error::open(path, io::ErrorKind::AlreadyExists, "the file exists already"));
     }
     if !exists {
         if !config.create || config.read_only {
-            return Err(refuse("the file does not exist"));
+            return Err(Error::open(path, io::ErrorKind::NotFound, "the file does not exist"));
         }
         create(storage, path, config)?;
     }

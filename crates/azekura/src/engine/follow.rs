@@ -49,6 +49,7 @@ use crate::run::{PageSource, Run};
 use crate::space::PinView;
 use crate::storage::{File, Lease, Watched};
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -198,8 +199,8 @@ impl Engine {
         let mut block = self.newest_block()?;
         for tries in 0..TRIES {
             if (block.file_id, block.lineage) != (follower.file_id, follower.lineage) {
-                let detail = "the file holds another database than when it was opened".into();
-                return Err(Error::Open { path: self.path.display().to_string(), detail });
+                let detail = "the file holds another database than when it was opened";
+                return Err(Error::open(&self.path, io::ErrorKind::Other, detail));
             }
             check_role(&self.path, &block, true)?;
             let same = Followed::shared(before).filter(|_| follower.freshness == Freshness::Checkpoint);
@@ -230,14 +231,14 @@ impl Engine {
                 sleep(PAUSE);
             }
         }
-        Err(Error::io("looking for the newest checkpoint", std::io::ErrorKind::ResourceBusy.into()))
+        Err(Error::io("looking for the newest checkpoint", io::ErrorKind::ResourceBusy.into()))
     }
 
-    fn no_pin(&self, e: std::io::Error) -> Error {
+    fn no_pin(&self, e: io::Error) -> Error {
         match Error::io("pinning a checkpoint", e) {
             Error::Io { source, .. } => {
                 let detail = format!("the file cannot be followed: {source}");
-                Error::Open { path: self.path.display().to_string(), detail }
+                Error::open(&self.path, source.kind(), detail)
             }
             other => other,
         }

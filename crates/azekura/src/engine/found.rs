@@ -15,6 +15,7 @@ use crate::storage::File;
 use crate::storage::read_error;
 use crate::values::ValuePointer;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 /// What the superblocks say.
@@ -57,7 +58,7 @@ pub(super) fn check_role(path: &Path, block: &Superblock, read_only: bool) -> Re
         Role::Replaced => "the mirror was built anew, and another file has its name now: open it again",
         _ => return Ok(()),
     };
-    Err(Error::Open { path: path.display().to_string(), detail: detail.into() })
+    Err(Error::open(path, io::ErrorKind::Other, detail))
 }
 
 /// The newest superblock.

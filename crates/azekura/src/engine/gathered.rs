@@ -22,7 +22,7 @@ impl Fed {
 
 /// The changes of a commit.
 pub(crate) struct Gathered {
-    /// By what they were gathered.
+    /// The tables that were fed when they were gathered.
     pub(crate) fed: Arc<Fed>,
     pub(crate) time_ms: u64,
     /// Each part, or the reference to it.

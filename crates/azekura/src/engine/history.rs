@@ -132,7 +132,7 @@ impl History {
                 self.marks.remove(&key_mark(gone.table, key));
             }
         }
-        // What they stood in for: the commits before them that wrote the same keys.
+        // The marks of older commits that wrote the same keys are put back.
         for w in &self.written {
             for key in &w.keys {
                 self.marks.insert(key_mark(w.table, key), w.seq);

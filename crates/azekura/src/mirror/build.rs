@@ -17,6 +17,7 @@ use crate::engine::{Length, Newest, read_newest};
 use crate::format::superblock::Role;
 use crate::storage::{File, OpenMode, OsStorage, Storage, pins_of_others};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,8 +93,8 @@ impl Mirror {
         let length = Length { path: &self.path, file_bytes: file.len().map_err(&at)?, read_only: false };
         let Newest { block, .. } = read_newest(file.as_ref(), &length)?;
         if block.role != Role::Mirror {
-            let detail = "it is a database of its own, and no mirror".into();
-            return Err(Error::Open { path: self.path.display().to_string(), detail });
+            let detail = "it is a database of its own, and no mirror";
+            return Err(Error::open(&self.path, io::ErrorKind::AlreadyExists, detail));
         }
         secure(&self.path, file.as_ref(), &block)?;
         let found = block.clone();
@@ -151,8 +152,8 @@ impl Mirror {
     fn left_beside(&self, beside: &Path) -> Result<Option<Arc<dyn File>>> {
         let Some(file) = open_locked(self.storage.as_ref(), beside)? else { return Ok(None) };
         if !is_left_behind(beside, file.as_ref())? {
-            let detail = "a mirror was to be built there, but it is no unfinished mirror".into();
-            return Err(Error::Open { path: beside.display().to_string(), detail });
+            let detail = "a mirror was to be built there, but it is no unfinished mirror";
+            return Err(Error::open(beside, io::ErrorKind::AlreadyExists, detail));
         }
         let at = failed(beside, OPENING);
         if pins_of_others(file.as_ref()).map_err(&at)?.is_empty() {

@@ -50,8 +50,8 @@ pub(super) struct LogReader {
     waiting_bytes: u64,
 }
 
-/// A state to which frames come that are read for a later one. It shows commits which the later one has in its
-/// runs, and values in places that they have left.
+/// The mirror's state before the newest checkpoint. Frames that are read for the newer one are seen by it too.
+/// It shows commits which the newer one has in its runs, and values in places that they have left since.
 struct Before {
     flushed_seq: u64,
     tables: BTreeSet<u32>,

@@ -14,6 +14,7 @@ use crate::base::sync::thread::sleep;
 use crate::format::superblock::{Role, Superblock};
 use crate::storage::{File, Lease, Storage};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -191,8 +192,8 @@ impl Mirror {
         if self.number() > 0 || waited < WAIT_MAX {
             return Ok(false);
         }
-        let detail = "its last checkpoint was not completed: open it once for writing".into();
-        Err(Error::Open { path: self.source.path.display().to_string(), detail }.into())
+        let detail = "its last checkpoint was not completed: open it once for writing";
+        Err(Error::open(&self.source.path, io::ErrorKind::Other, detail).into())
     }
 
     /// Whether the source is what was mirrored until now.

@@ -52,8 +52,7 @@ pub(super) fn open_locked(storage: &dyn Storage, path: &Path) -> Result<Option<A
             return Ok(Some(file));
         }
     }
-    let detail = "its name leads to another file at each look".into();
-    Err(Error::Open { path: path.display().to_string(), detail })
+    Err(Error::open(path, io::ErrorKind::Other, "its name leads to another file at each look"))
 }
 
 /// Takes the lock of who writes.
@@ -72,8 +71,8 @@ pub(super) fn lock(path: &Path, file: &dyn File) -> Result<()> {
 pub(super) fn take_name(storage: &dyn Storage, beside: &Path, path: &Path, old: &dyn File) -> Result<()> {
     let at = failed(path, NAMING);
     let taken = || {
-        let detail = "another file has its name since it was opened".into();
-        Err(Error::Open { path: path.display().to_string(), detail })
+        let detail = "another file has its name since it was opened";
+        Err(Error::open(path, io::ErrorKind::AlreadyExists, detail))
     };
     match storage.exchange(beside, path) {
         Ok(()) if is_named(storage, beside, old).unwrap_or(false) => {

@@ -98,7 +98,7 @@ impl Source {
         Lease::pin(self.file.clone(), number).map_err(|e| match Error::io("pinning a checkpoint", e) {
             Error::Io { source, .. } => {
                 let detail = format!("the file cannot be followed: {source}");
-                Error::Open { path: self.path.display().to_string(), detail }
+                Error::open(&self.path, source.kind(), detail)
             }
             other => other,
         })

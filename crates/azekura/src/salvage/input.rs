@@ -6,6 +6,7 @@ use crate::base::limits::ALIGN_BYTES;
 use crate::space::Extent;
 use crate::storage::{File, OpenMode, Storage};
 use std::cell::Cell;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,15 +32,14 @@ pub(super) struct Input {
 impl Input {
     /// Opens a file for reading. Fails if another handle writes to it, where there are locks.
     pub(super) fn open(storage: &dyn Storage, path: &Path) -> Result<Input> {
-        let name = || path.display().to_string();
         if !storage.exists(path).map_err(|e| Error::io("looking for the damaged file", e))? {
-            return Err(Error::Open { path: name(), detail: "the file does not exist".into() });
+            return Err(Error::open(path, io::ErrorKind::NotFound, "the file does not exist"));
         }
         let file =
             storage.open(path, OpenMode::ReadOnly).map_err(|e| Error::io("opening the damaged file", e))?;
         // On a file system without locks nobody can hold one.
         if let Ok(false) = file.try_lock(false) {
-            return Err(Error::Locked { path: name(), exclusive: false });
+            return Err(Error::Locked { path: path.display().to_string(), exclusive: false });
         }
         let len = file.len().map_err(|e| Error::io("reading the damaged file's length", e))?;
         let looks = LOOKS_MIN.saturating_add(len / ALIGN_BYTES * LOOKS_OF_BLOCK);

@@ -229,8 +229,8 @@ fn name_all(plan: &mut Plan, names: &Names, known: &Known<'_>) {
     }
 }
 
-/// Gives tables their newest names, leaves out what was dropped, and reports that. `known_as_of` says up to which
-/// commit the name is known that the plan has for a table, and up to which one the table is known to be there.
+/// Gives tables their newest names, leaves out what was dropped, and reports that. `known_as_of` gives two commits
+/// for a table: how recent the name in the plan is, and when the table is last known to have been there.
 fn meet(plan: &mut Plan, fates: &Fates, known_as_of: impl Fn(u32) -> (u64, u64), report: &mut SalvageReport) {
     let mut gone = Vec::new();
     plan.retain(|&id, table| {

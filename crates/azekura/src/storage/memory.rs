@@ -23,6 +23,17 @@ const CHUNK_BYTES: u64 = 64 << 10;
 
 /// Files in memory, for tests. Clones share the files. Locks exclude one handle from another as the operating
 /// system's do.
+///
+/// ```
+/// use azekura::{Db, Options, TableKind, storage::MemStorage};
+/// let disk = MemStorage::default();
+/// let db = Db::open_on(&disk, "test.azk", Options::new())?;
+/// db.table("t", TableKind::Hash)?.put("k", "v")?;
+/// db.close()?;
+/// let again = Db::open_on(&disk, "test.azk", Options::new())?;
+/// assert_eq!(again.open_table("t")?.get("k")?.unwrap(), b"v");
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct MemStorage {
     nodes: Arc<Mutex<BTreeMap<PathBuf, Arc<Node>>>>,

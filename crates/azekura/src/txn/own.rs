@@ -46,7 +46,7 @@ impl OwnChunks {
         self.parts.push(SortedPart { sorted: Arc::new(sort(writes.clone())), writes });
     }
 
-    /// Forgets the chunks with writes that are no more, of which there are so many now.
+    /// Drops the chunks that hold rolled-back writes. `writes` is how many are left.
     pub(super) fn back_to(&mut self, writes: usize) {
         while self.end() > writes {
             self.parts.pop();

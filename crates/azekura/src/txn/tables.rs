@@ -72,7 +72,7 @@ impl OwnTables {
         self.has_made(id) || self.changes.unmade.contains(&id)
     }
 
-    /// What has become of tables was undone: those that were made since then never will be.
+    /// Rolls back what was done to tables. Tables that were made since then will never exist.
     pub(super) fn unmake(&mut self, undone: &Changes) {
         let all = undone.made.keys().chain(&undone.unmade);
         let unmade: Vec<u32> = all.filter(|id| !self.changes.made.contains_key(id)).copied().collect();

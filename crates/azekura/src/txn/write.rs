@@ -461,7 +461,7 @@ impl WriteTxn {
                 Reads { keys: keys.collect(), ranges: ranges.collect(), sets: Vec::new() };
         }
         if let Some(own) = self.tables.as_ref().filter(|own| own.has_undone()) {
-            // Who has looked into what never will be has learnt nothing that others could change.
+            // Reads of tables that this transaction made and rolled back conflict with nothing.
             self.reads.get_mut().retain(|table| !own.is_alone_with(table));
         }
         self.reads.get_mut().sets.extend(looked);

@@ -31,6 +31,7 @@ mod not_durable;
 mod pages;
 mod reader;
 mod reading;
+mod readme;
 mod recovery;
 mod savepoints;
 mod table_changes;

@@ -5,6 +5,7 @@ use sim::disk::{Call, Disk, Effect, Fault, Keep, Plan};
 use sim::judge::{self, Setting};
 use sim::rng::Rng;
 use sim::watchdog::Watchdog;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 const PATH: &str = "recovery.azk";
@@ -447,14 +448,23 @@ fn an_empty_file_stays_empty_if_nothing_is_to_be_made() {
 fn an_error_of_the_system_while_opening_names_the_file() {
     let path = std::env::temp_dir().join(format!("azekura-no-such-folder-{}/db.azk", std::process::id()));
     let refused = |opened: azekura::Result<Db>| match opened.err() {
-        Some(Error::Open { path: named, detail }) => {
+        Some(Error::Open { path: named, detail, .. }) => {
             assert!(named == path.display().to_string(), "{named}: {detail}")
         }
         other => panic!("{other:?}"),
     };
     refused(Db::open(&path, Options::new()));
+    let kind = |opened: azekura::Result<Db>| opened.err().map(|e| std::io::Error::from(e).kind());
+    assert_eq!(kind(Db::open(&path, Options::new())), Some(ErrorKind::NotFound));
     let disk = Disk::new();
     disk.set_fault(Some(Fault { call: Call::Name, nth: 1, forever: false, effect: Effect::Error(13) }));
     let opened = Db::open_on(&disk, PATH, small());
     assert!(matches!(opened.err(), Some(Error::Open { path, .. }) if path == PATH));
+    let disk = Disk::new();
+    assert_eq!(kind(Db::open_on(&disk, PATH, small().create(false))), Some(ErrorKind::NotFound));
+    assert_eq!(kind(Db::open_on(&disk, PATH, small().read_only(true))), Some(ErrorKind::NotFound));
+    Db::open_on(&disk, PATH, small()).unwrap();
+    assert_eq!(kind(Db::open_on(&disk, PATH, small().exclusive(true))), Some(ErrorKind::AlreadyExists));
+    disk.set_fault(Some(Fault { call: Call::Name, nth: 1, forever: false, effect: Effect::Error(13) }));
+    assert_eq!(kind(Db::open_on(&disk, "other", small())), Some(ErrorKind::PermissionDenied));
 }

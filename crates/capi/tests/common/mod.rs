@@ -212,6 +212,12 @@ impl Runner {
 }
 
 impl Program {
+    /// Whether these bytes are in its file.
+    pub fn contains(&self, bytes: &[u8]) -> bool {
+        let file = std::fs::read(&self.path).expect("the program is there");
+        file.windows(bytes.len()).any(|window| window == bytes)
+    }
+
     /// Runs it in its directory, of which it also gets the name; it must succeed. What it has printed.
     pub fn run(&self, runner: &Runner) -> String {
         self.run_with("", runner)

@@ -103,7 +103,7 @@ impl Commit {
             let mut spare = self.spare.swap_remove(i);
             if let Some(list) = ActiveBuf::unshared_list(&mut spare) {
                 list.reset();
-                // They go without this lock: the last one who has a segment takes others.
+                // Dropping the last reference to a segment takes other locks, so it is done without this one.
                 let segments = std::mem::take(&mut *spare.segments.lock());
                 drop(segments);
                 return spare;

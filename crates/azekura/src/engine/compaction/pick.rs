@@ -168,7 +168,7 @@ pub(in crate::engine) fn pick_idle(
     (due && !levels.iter().any(busy)).then(|| MergeJob::new(table.id, levels.to_vec(), true))
 }
 
-/// Whether a class has a merge to do, or idle time has one, whatever others are at.
+/// Whether a merge of this class, or of idle time, is due. Merges under way are ignored.
 pub(in crate::engine) fn is_due(state: &State, class: usize, sizes: &Sizes, idle: bool) -> bool {
     let due = |t: &Arc<TableState>| {
         pick(t, class, sizes, |_| false).is_some()

@@ -58,8 +58,8 @@ impl Means<'_> {
         self.installer.background.are_merges_paused() && self.is_tight()
     }
 
-    /// No record refers to values that were moved in vain. Once their segment is closed, nobody waits for
-    /// them.
+    /// After a failed merge no record refers to the values that it moved. Closing their segment lets that be
+    /// freed.
     fn forget_moved(&self) {
         let _forgotten = self.outlet.values.close_open();
     }
