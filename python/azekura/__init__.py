@@ -65,11 +65,11 @@ from ._reports import BackupReport, Change, FeedInfo, Point, PruneReport, Restor
 error = Error
 
 __all__ = [
-    "BackupReport", "CannotOpen", "Change", "Closed", "Conflict", "Corrupt", "Cursor", "Database", "Error", "Feed", "FeedGap",
-    "FeedInfo", "Forked", "Index", "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
-    "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly",
-    "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft",
-    "ShardPacker", "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld",
-    "Table", "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated", "VerifyReport", "WrongType",
-    "error", "open", "register_dbm", "restore_stream", "types", "whichdb",
+    "BackupReport", "CannotOpen", "Change", "Closed", "Conflict", "Corrupt", "Cursor", "Database", "Error", "Feed",
+    "FeedGap", "FeedInfo", "Forked", "Index", "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace",
+    "NoSuchIndex", "NoSuchTable", "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport",
+    "ReadOnly", "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft", "ShardPacker",
+    "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld", "Table", "TableExists", "TooLarge", "Transaction",
+    "TransactionOver", "Truncated", "VerifyReport", "WrongType", "error", "open", "register_dbm", "restore_stream",
+    "types", "whichdb",
 ]

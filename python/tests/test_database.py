@@ -427,7 +427,8 @@ class Interrupts(TestCase):
         """The call ends, and the flush goes on."""
         db = self.database(memory_bytes=1 << 30)
         table = db.table("t", key=int)
-        keys, value = array.array("q", range(1_000_000)), memoryview(os.urandom(100_000_000)).cast("B", (1_000_000, 100))
+        keys = array.array("q", range(1_000_000))
+        value = memoryview(os.urandom(100_000_000)).cast("B", (1_000_000, 100))
         table.put_many(keys, value)
         begun = time.monotonic()
         db.flush()
