@@ -3,6 +3,7 @@
 - `open(path, flag)`: a mapping of bytes, as `dbm` has it.
 - `Database(path)`: ordered and hash tables, typed keys and values, transactions, snapshots, backups.
 - `Repository(path)`: the backups.
+- `register_dbm()`: `dbm.open` and `shelve.open` open databases of Azekura.
 - `ShardedReader`, `ShardDraft`: sets of shards; `azekura.spark` is their way into Apache Spark.
 - `types`: numbers of other widths.
 
@@ -12,6 +13,7 @@ made it: in a forked child it is `Forked`.
 
 from . import types
 from ._azekura import (
+    Cursor,
     Feed,
     Index,
     RecordBatches,
@@ -28,6 +30,7 @@ from ._azekura import (
     restore_stream,
 )
 from ._database import Database
+from ._dbm import register_dbm, whichdb
 from ._errors import (
     CannotOpen,
     Closed,
@@ -62,11 +65,11 @@ from ._reports import BackupReport, Change, FeedInfo, Point, PruneReport, Restor
 error = Error
 
 __all__ = [
-    "BackupReport", "CannotOpen", "Change", "Closed", "Conflict", "Corrupt", "Database", "Error", "Feed", "FeedGap",
-    "FeedInfo", "Forked", "Index", "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace", "NoSuchIndex", "NoSuchTable",
-    "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport", "ReadOnly",
-    "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft",
-    "ShardPacker", "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld",
-    "Table", "TableExists", "TooLarge", "Transaction", "TransactionOver", "Truncated", "VerifyReport", "WrongType",
-    "error", "open", "restore_stream", "types",
+    "BackupReport", "CannotOpen", "Change", "Closed", "Conflict", "Corrupt", "Cursor", "Database", "Error", "Feed",
+    "FeedGap", "FeedInfo", "Forked", "Index", "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace",
+    "NoSuchIndex", "NoSuchTable", "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport",
+    "ReadOnly", "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft", "ShardPacker",
+    "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld", "Table", "TableExists", "TooLarge", "Transaction",
+    "TransactionOver", "Truncated", "VerifyReport", "WrongType", "error", "open", "register_dbm", "restore_stream",
+    "types", "whichdb",
 ]

@@ -9,6 +9,7 @@ from typing_extensions import Buffer, Self
 
 from . import _azekura
 from . import types as types
+from ._azekura import Cursor as Cursor
 from ._azekura import Feed as Feed
 from ._azekura import Index as Index
 from ._azekura import RecordBatches as RecordBatches
@@ -37,7 +38,14 @@ _Bytes = str | Buffer
 
 class Database(_azekura.Database):
     """A database: one file with any number of tables."""
-    def transact(self, fn: Callable[[Transaction], _R], retries: int = 100) -> _R:
+    def transact(
+        self,
+        fn: Callable[[Transaction], _R],
+        retries: int = 100,
+        *,
+        durability: Literal["sync", "eventual"] | None = None,
+        isolation: Literal["serializable", "snapshot"] = "serializable",
+    ) -> _R:
         """Calls `fn` with a write transaction and commits it, again after each conflict."""
 
 class Mapping(MutableMapping[_Bytes, bytes]):
@@ -63,6 +71,7 @@ class Mapping(MutableMapping[_Bytes, bytes]):
 def open(
     path: str | PathLike[str],
     flag: Literal["r", "w", "c", "n"] = "r",
+    mode: int = 0o666,
     *,
     kind: Literal["ordered", "hash"] | None = None,
     table: str = "main",
@@ -70,6 +79,12 @@ def open(
     durability: Literal["sync", "eventual"] = "eventual",
 ) -> Mapping:
     """Opens a file as `dbm` does and gives its table `table` as a mapping of bytes."""
+
+def register_dbm(default: bool = True) -> None:
+    """Makes `dbm.open` and `shelve.open` open databases of Azekura, and with `default` make them."""
+
+def whichdb(filename: str | PathLike[str]) -> str | None:
+    """What `dbm.whichdb` says of a file, and 'azekura' of a database of Azekura."""
 
 class Error(Exception):
     """What goes wrong in a database."""

@@ -56,11 +56,12 @@ class Database(_azekura.Database):
         super().__init__()
         _open.add(self)
 
-    def transact(self, fn, retries=100):
+    def transact(self, fn, retries=100, *, durability=None, isolation="serializable"):
         """Calls `fn` with a write transaction, commits it, and gives what `fn` gave.
 
         If another transaction has changed meanwhile what this one has read, all is done again with a new
-        one. So `fn` should change nothing else. After `retries` conflicts it raises `Conflict`.
+        one. So `fn` should change nothing else. After `retries` conflicts it raises `Conflict`. `durability` and
+        `isolation` are those of `begin`.
 
         >>> import azekura, os, tempfile
         >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "stock.azk"))
@@ -77,7 +78,7 @@ class Database(_azekura.Database):
         tries = 0
         while True:
             try:
-                with self.begin() as tx:
+                with self.begin(durability=durability, isolation=isolation) as tx:
                     result = fn(tx)
                 return result
             except Conflict:

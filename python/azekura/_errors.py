@@ -5,7 +5,18 @@ import os
 
 
 class Error(Exception):
-    """What goes wrong in a database."""
+    """What goes wrong in a database. Each error is a class of its own below this one.
+
+    >>> import azekura, os, tempfile
+    >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    >>> table = db.table("t", "hash")
+    >>> try:
+    ...     db.table("t", "ordered")
+    ... except azekura.WrongType as error:
+    ...     isinstance(error, azekura.Error), isinstance(error, TypeError)
+    (True, True)
+    >>> db.close()
+    """
 
 
 class NotADatabase(Error):

@@ -1,20 +1,15 @@
 """A database as `dbm` has it: one mapping of bytes, in a file."""
 
 import itertools
+import operator
 import os
-from collections.abc import ItemsView, MutableMapping, ValuesView
+from collections.abc import MutableMapping
 
 from ._database import Database
+from ._errors import Error
 
-
-class _Items(ItemsView):
-    def __iter__(self):
-        return self._mapping._table.items()
-
-
-class _Values(ValuesView):
-    def __iter__(self):
-        return self._mapping._table.values()
+# The permissions that the engine asks the system for.
+_MODE = 0o666
 
 
 class Mapping(MutableMapping):
@@ -49,13 +44,13 @@ class Mapping(MutableMapping):
         return key in self._table
 
     def __iter__(self):
-        return self._table.keys()
+        return iter(self._table)
 
     def __len__(self):
         return self._table.count()
 
     def __bool__(self):
-        return next(self._table.keys(), None) is not None
+        return next(iter(self._table), None) is not None
 
     def get(self, key, default=None):
         """The value of a key, or `default`."""
@@ -63,15 +58,15 @@ class Mapping(MutableMapping):
 
     def keys(self):
         """A list of all keys."""
-        return list(self._table.keys())
+        return list(iter(self._table))
 
     def items(self):
         """A view of the records as pairs."""
-        return _Items(self)
+        return self._table.items()
 
     def values(self):
         """A view of the values."""
-        return _Values(self)
+        return self._table.values()
 
     def setdefault(self, key, default=b""):
         """The value of a key, which is set to `default` if it is absent, as one step."""
@@ -97,7 +92,7 @@ class Mapping(MutableMapping):
 
     def firstkey(self):
         """The first key, or None: where a walk by `nextkey` begins."""
-        self._rest = self._table.keys()
+        self._rest = iter(self._table)
         self._last = next(self._rest, None)
         return self._last
 
@@ -116,7 +111,7 @@ class Mapping(MutableMapping):
     def _after(self, key):
         if self._table.kind == "ordered":
             return (found for found, _ in self._table.range(key + b"\0"))
-        rest = self._table.keys()
+        rest = iter(self._table)
         return rest if key in rest else iter(())
 
     def sync(self):
@@ -138,30 +133,52 @@ class Mapping(MutableMapping):
         self.close()
 
 
-def open(path, flag="r", *, kind=None, table="main", memory_bytes=256 << 20, durability="eventual"):
+def _made(path, mode, **options):
+    """Makes a file with fewer permissions than usual. None if there is one already."""
+    if os.path.lexists(path):
+        return None
+    try:
+        database = Database(path, create=True, exclusive=True, **options)
+    except Error:
+        if os.path.lexists(path):
+            # Somebody else has made it meanwhile.
+            return None
+        raise
+    try:
+        # The system has taken what the umask denies from what it was asked for. The rest is as `mode` says.
+        os.chmod(path, os.stat(path).st_mode & mode & 0o777)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def open(
+    path, flag="r", mode=_MODE, *, kind=None, table="main", memory_bytes=256 << 20, durability="eventual"
+):
     """Opens a file as `dbm` does and gives its table `table` as a mapping of bytes.
 
-    flag: 'r' to read, 'w' to read and write a file that exists, 'c' also makes it, 'n' also empties it.
+    flag: 'r' to read, 'w' to read and write a file that exists, 'c' also makes it, 'n' also empties it. mode:
+    who may read and write a file that is made here, less what the umask denies. A database is no program, so
+    nobody may execute it.
     What is written is durable within a second, at `sync` and at `close`. With durability='sync' each write
     is durable when it returns. A new table is ordered unless kind='hash'.
 
-    >>> import os, shelve, tempfile
+    >>> import azekura, os, shelve, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "shelf.azk")
-    >>> with shelve.Shelf(open(path, "c")) as shelf:
+    >>> with shelve.Shelf(azekura.open(path, "c")) as shelf:
     ...     shelf["point"] = {"x": 1, "y": 2}
-    >>> with shelve.Shelf(open(path)) as shelf:
+    >>> with shelve.Shelf(azekura.open(path)) as shelf:
     ...     shelf["point"]["y"]
     2
     """
     if flag not in ("r", "w", "c", "n"):
         raise ValueError(f"flag is 'r', 'w', 'c' or 'n', not {flag!r}")
-    database = Database(
-        os.fspath(path),
-        memory_bytes=memory_bytes,
-        durability=durability,
-        read_only=flag == "r",
-        create=flag in ("c", "n"),
-    )
+    path, mode = os.fspath(path), operator.index(mode)
+    options, creates = {"memory_bytes": memory_bytes, "durability": durability}, flag in ("c", "n")
+    database = _made(path, mode, **options) if creates and mode & _MODE != _MODE else None
+    if database is None:
+        database = Database(path, read_only=flag == "r", create=creates, **options)
     try:
         if flag == "n":
             for name in database.tables():

@@ -5,7 +5,15 @@ from typing import Any, NamedTuple
 
 
 class BackupReport(NamedTuple):
-    """What `Database.backup` has done. Sizes are in bytes."""
+    """What `Database.backup` has done. Sizes are in bytes.
+
+    >>> import azekura, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with azekura.Database(os.path.join(folder, "t.azk")) as db:
+    ...     first, second = db.backup(os.path.join(folder, "saved")), db.backup(os.path.join(folder, "saved"))
+    >>> second.point, second.new_bytes <= first.new_bytes
+    (2, True)
+    """
 
     point: int
     commit: int
@@ -33,7 +41,16 @@ class RestoreReport(NamedTuple):
 
 
 class VerifyReport(NamedTuple):
-    """What `Repository.verify` has found: nothing in `problems` if the repository is sound."""
+    """What `Repository.verify` has found: nothing in `problems` if the repository is sound.
+
+    >>> import azekura, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with azekura.Database(os.path.join(folder, "t.azk")) as db:
+    ...     point = db.backup(os.path.join(folder, "saved")).point
+    >>> report = azekura.Repository(os.path.join(folder, "saved")).verify()
+    >>> report.points, report.problems
+    (1, [])
+    """
 
     points: int
     chunks: int

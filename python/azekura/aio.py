@@ -32,6 +32,7 @@ _OF_TABLES = (
     "get_many", "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl", "set_feed",
 )
 _OF_INDEXES = ("first", "last", "count")
+_OF_CURSORS = ("first", "last", "seek", "next", "prev", "key", "value", "item")
 _WALKS = ("range", "prefix", "items", "keys", "values", "drain")
 _WALKS_OF_INDEXES = ("get", "prefix", "range")
 _OF_DATABASES = (
@@ -63,7 +64,17 @@ def _walk(of, name):
 
 
 class Records:
-    """An asynchronous iterator over keys, values or items of a table, as it was at the first step."""
+    """An asynchronous iterator over keys, values or items of a table, as it was at the first step.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         born = await db.table("born", key=str, value=int)
+    ...         await born.put_many({"ada": 1815, "alan": 1912})
+    ...         return [name async for name, year in born.range("a") if year > 1900]
+    >>> asyncio.run(main())
+    ['alan']
+    """
 
     def __init__(self, run, begin):
         self._run, self._begin = run, begin
@@ -102,7 +113,7 @@ class Records:
             # Called only once: a second `drain` would not give what the first has taken.
             begin, self._begin = self._begin, None
             if begin is not None:
-                self._plain = begin()
+                self._plain = iter(begin())
             for record in itertools.islice(self._plain, self._fetch):
                 some.append(record)
         except Exception as error:
@@ -113,7 +124,17 @@ class Records:
 
 
 class Table:
-    """A table whose methods are those of `azekura.Table`, awaited; walks are asynchronous iterators."""
+    """A table whose methods are those of `azekura.Table`, awaited; walks are asynchronous iterators.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         visits = await db.table("visits", "hash", key=str, value=int)
+    ...         await asyncio.gather(*(visits.increment("home") for _ in range(10)))
+    ...         return await visits.get("home"), await visits.contains("about"), [key async for key in visits]
+    >>> asyncio.run(main())
+    (10, False, ['home'])
+    """
 
     def __init__(self, run, plain):
         self._run, self._plain = run, plain
@@ -136,6 +157,10 @@ class Table:
         """The index of that name."""
         return Index(self._run, await self._run(self._plain.index, name))
 
+    async def cursor(self, lo=None, hi=None, *, prefix=None):
+        """A cursor over the table, or over a part of it: `azekura.Table.cursor`, awaited."""
+        return Cursor(self._run, await self._run(self._plain.cursor, lo, hi, prefix=prefix))
+
     async def contains(self, key):
         """Whether a key is there."""
         return await self._run(self._plain.__contains__, key)
@@ -153,8 +178,41 @@ for _name in _WALKS:
     setattr(Table, _name, _walk(_azekura.Table, _name))
 
 
+class Cursor:
+    """A cursor whose methods are those of `azekura.Cursor`, awaited.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         born = await db.table("born", key=str, value=int)
+    ...         await born.put_many({"ada": 1815, "alan": 1912, "grace": 1906})
+    ...         cursor = await born.cursor()
+    ...         return await cursor.seek("b"), await cursor.key(), await cursor.prev(), await cursor.item()
+    >>> asyncio.run(main())
+    (True, 'grace', True, ('alan', 1912))
+    """
+
+    def __init__(self, run, plain):
+        self._run, self._plain = run, plain
+
+
+for _name in _OF_CURSORS:
+    setattr(Cursor, _name, _awaited(_azekura.Cursor, _name))
+
+
 class Index:
-    """An index whose methods are those of `azekura.Index`, awaited; walks are asynchronous iterators."""
+    """An index whose methods are those of `azekura.Index`, awaited; walks are asynchronous iterators.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         born = await db.table("born", key=str, value=int)
+    ...         await born.put_many({"ada": 1815, "alan": 1912})
+    ...         by_year = await born.create_index("by_year", "v:i64le")
+    ...         return await by_year.first(1912), [key async for key in by_year.range(1800, 1900, keys_only=True)]
+    >>> asyncio.run(main())
+    (('alan', 1912), ['ada'])
+    """
 
     def __init__(self, run, plain):
         self._run, self._plain = run, plain
@@ -198,7 +256,19 @@ class _Moment:
 
 
 class Transaction(_Moment):
-    """A write transaction. It commits at the end of its block; if an exception leaves that, it rolls back."""
+    """A write transaction. It commits at the end of its block; if an exception leaves that, it rolls back.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         accounts = await db.table("accounts", key=str, value=int)
+    ...         async with db.begin() as tx:
+    ...             view = tx.table(accounts)
+    ...             await view.put_many({"alice": -5, "bob": 5})
+    ...         return [record async for record in accounts.items()]
+    >>> asyncio.run(main())
+    [('alice', -5), ('bob', 5)]
+    """
 
     async def commit(self):
         """Makes all writes visible at once, and durable."""
@@ -221,12 +291,30 @@ class Transaction(_Moment):
         await self._run(self._plain.drop_table, name)
 
     async def savepoint(self):
-        """Remembers the writes so far. `await` its `rollback` to return to them."""
+        """Remembers the writes so far. `await` its `rollback` to return to them. As an `async with` block it does
+        so if an exception leaves the block: `async with await tx.savepoint():`."""
         return Savepoint(self._run, await self._run(self._plain.savepoint))
 
 
 class Savepoint:
-    """A place in a write transaction to which it can return, as often as it likes."""
+    """A place in a write transaction to which it can return, as often as it likes.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         table = await db.table("t", key=str, value=int)
+    ...         async with db.begin() as tx:
+    ...             view = tx.table(table)
+    ...             await view.put("a", 1)
+    ...             try:
+    ...                 async with await tx.savepoint():
+    ...                     await view.put("b", 1 // 0)
+    ...             except ZeroDivisionError:
+    ...                 pass                     # "a" stays
+    ...         return [key async for key in table]
+    >>> asyncio.run(main())
+    ['a']
+    """
 
     def __init__(self, run, plain):
         self._run, self._plain = run, plain
@@ -235,14 +323,46 @@ class Savepoint:
         """Undoes the transaction's writes since this savepoint."""
         await self._run(self._plain.rollback)
 
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, kind, value, traceback):
+        await self._run(self._plain.__exit__, kind, value, traceback)
+        return False
+
 
 class Snapshot(_Moment):
-    """The database at one moment."""
+    """The database at one moment.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         table = await db.table("t", key=str, value=int)
+    ...         async with db.snapshot() as before:
+    ...             await table.put("a", 1)
+    ...             return await before.table(table).get("a"), await table.get("a")
+    >>> asyncio.run(main())
+    (None, 1)
+    """
 
 
 class Feed:
     """An asynchronous iterator over the feed of changes. It waits for the next change, for ever or as long as
-    `wait` says; other calls go on meanwhile."""
+    `wait` says; other calls go on meanwhile.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         born = await db.table("born", key=str, value=int)
+    ...         await born.set_feed("values")
+    ...         feed = db.feed((await db.feed_info()).newest, tables=[born])
+    ...         first = asyncio.create_task(anext(feed))
+    ...         await born.put("ada", 1815)
+    ...         change = await first
+    ...         return change.kind, change.key, change.value, feed.position == change.commit
+    >>> asyncio.run(main())
+    ('put', 'ada', 1815, True)
+    """
 
     _LOOK_SECONDS = 0.05
 
@@ -292,7 +412,18 @@ class Feed:
 
 
 class Database:
-    """A database for asyncio. `await azekura.aio.open(path)` gives one."""
+    """A database for asyncio. `await azekura.aio.open(path)` gives one.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     async with await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk")) as db:
+    ...         born = await db.table("born", key=str, value=int)
+    ...         await born.put("ada", 1815)
+    ...         year = await db.transact(lambda tx: tx.table("born", key=str, value=int)["ada"])
+    ...         return year, await db.tables(), await db.check()
+    >>> asyncio.run(main())
+    (1815, {'born': 'ordered'}, [])
+    """
 
     def __init__(self, plain, threads):
         self._plain = plain
@@ -352,7 +483,15 @@ for _name in _OF_DATABASES:
 
 async def open(path, *, threads=4, **options):
     """Opens a database with the options of `azekura.Database`. As many calls are done at once as there are
-    `threads`."""
+    `threads`.
+
+    >>> import asyncio, azekura.aio, os, tempfile
+    >>> async def main():
+    ...     db = await azekura.aio.open(os.path.join(tempfile.mkdtemp(), "t.azk"), threads=2, durability="eventual")
+    ...     await (await db.table("t", key=str, value=int)).put("a", 1)
+    ...     await db.close()
+    >>> asyncio.run(main())
+    """
     pool = ThreadPoolExecutor(threads, thread_name_prefix="azekura")
     try:
         opened = functools.partial(_Database, path, **options)

@@ -3,6 +3,17 @@
 They make records smaller, and read tables that a program in Rust has made: `key=azekura.types.u32`. Keys and
 values are plain ints and floats all the same. One that does not fit is an `OverflowError`. An `f32` keeps
 seven digits.
+
+>>> import azekura, os, tempfile
+>>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+>>> small = db.table("small", key=azekura.types.u32, value=azekura.types.f32)
+>>> small[7] = 0.5
+>>> list(small.items())
+[(7, 0.5)]
+>>> small[-1] = 0.5
+Traceback (most recent call last):
+OverflowError: ...
+>>> db.close()
 """
 
 

@@ -168,6 +168,16 @@ impl Database {
 
     /// Copies the database to a new file, while others read and write. The copy has no free space, and a
     /// lineage of its own. At most `bytes_per_second` are copied, 4,096 or more.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> db.table("born", key=str, value=int)["ada"] = 1815
+    /// >>> path = os.path.join(tempfile.mkdtemp(), "copy.azk")
+    /// >>> db.copy_to(path)
+    /// >>> with azekura.Database(path) as copy:
+    /// ...     copy.tables()
+    /// {'born': 'ordered'}
+    /// >>> db.close()
     #[pyo3(signature = (path, progress = None, *, bytes_per_second = None))]
     fn copy_to(
         &self,
@@ -186,6 +196,16 @@ fn paced(bytes_per_second: Option<u64>) -> CopyOptions {
 }
 
 /// Makes a new database of what `Database.backup_to` has written, from a binary file or pipe.
+///
+/// >>> import azekura, io, os, tempfile
+/// >>> folder, stream = tempfile.mkdtemp(), io.BytesIO()
+/// >>> db = azekura.Database(os.path.join(folder, "t.azk"))
+/// >>> db.table("born", key=str, value=int)["ada"] = 1815
+/// >>> point = db.backup_to(stream)
+/// >>> db.close()
+/// >>> start = stream.seek(0)
+/// >>> azekura.restore_stream(stream, os.path.join(folder, "again.azk")).point == point
+/// True
 #[pyfunction]
 #[pyo3(signature = (file, path, progress = None))]
 pub fn restore_stream<'py>(

@@ -1,13 +1,13 @@
 //! The class `Database`.
 
 use crate::codec::Codec;
-use crate::errors::of_engine;
+use crate::errors::{Failure, of_engine};
 use crate::feed;
 use crate::long;
 use crate::shared::Shared;
 use crate::table::{Table, View, kind_name, kind_of, time_of};
 use crate::transaction::{Snapshot, Transaction};
-use azekura::{Db, Durability, Error, Freshness, Isolation, Options, TableKind, WriteOptions};
+use azekura::{Db, Durability, Error, Freshness, Isolation, Options, Progress, TableKind, WriteOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -22,6 +22,8 @@ const MEMORY_BYTES: u64 = 256 << 20;
 pub struct Database {
     /// The engine's handle.
     pub db: Db,
+    /// Held by whoever closes it.
+    closing: Arc<Shared<()>>,
 }
 
 fn durability_of(name: &str) -> PyResult<Durability> {
@@ -51,6 +53,16 @@ fn isolation_of(name: &str) -> PyResult<Isolation> {
         "snapshot" => Ok(Isolation::Snapshot),
         _ => Err(PyValueError::new_err(format!("isolation is 'serializable' or 'snapshot', not {name:?}"))),
     }
+}
+
+/// How many bytes there are in the tables that are no single level: about so many a merge of them writes.
+fn unmerged_bytes(db: &Db) -> u64 {
+    let stats = |name: &str| db.open_table(name).and_then(|table| table.stats());
+    let tables = db.tables().into_iter().filter_map(|info| stats(&info.name).ok());
+    tables
+        .filter(|table| table.levels > 1 || table.memory_bytes > 0)
+        .map(|table| table.run_bytes + table.memory_bytes + table.index_bytes)
+        .sum()
 }
 
 impl Database {
@@ -99,7 +111,7 @@ impl Database {
             options = options.pinned_age_max(seconds("pinned_age_max", age)?);
         }
         let db = py.detach(|| options.open(&path)).map_err(|error| of_engine(&error))?;
-        Ok(Database { db })
+        Ok(Database { db, closing: Arc::new(Shared::new(())) })
     }
 
     /// The path of the file.
@@ -111,6 +123,14 @@ impl Database {
     /// The table of a name, made if there is none. Without a kind an existing table has its own, and a new
     /// one is ordered. The types are not stored in the file: give them each time. With a ttl, its records are
     /// gone by themselves so many seconds after they were put. That is stored.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> born = db.table("born", key=str, value=int)
+    /// >>> pages = db.table("pages", "hash", value=str, ttl=60)
+    /// >>> db.tables()
+    /// {'born': 'ordered', 'pages': 'hash'}
+    /// >>> db.close()
     #[pyo3(signature = (name, kind = None, *, key = None, value = None, ttl = None))]
     fn table(
         &self,
@@ -154,7 +174,21 @@ impl Database {
         self.call(py, |db| db.rename_table(old, new))
     }
 
-    /// Begins a write transaction.
+    /// Begins a write transaction. durability: 'sync' or 'eventual', if it is not to be the database's. isolation:
+    /// 'serializable' raises Conflict at the commit if anything that this one has read was changed by another;
+    /// 'snapshot' only if both have written the same key.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> born = db.table("born", key=str, value=int)
+    /// >>> with db.begin(durability="eventual", isolation="snapshot") as tx:
+    /// ...     tx.table(born)["ada"] = 1815
+    /// >>> tx = db.begin()
+    /// >>> tx.table(born).clear()
+    /// >>> tx.rollback()
+    /// >>> list(born)
+    /// ['ada']
+    /// >>> db.close()
     #[pyo3(signature = (*, durability = None, isolation = "serializable"))]
     fn begin(&self, py: Python<'_>, durability: Option<&str>, isolation: &str) -> PyResult<Transaction> {
         let durability = durability.map(durability_of).transpose()?;
@@ -164,6 +198,15 @@ impl Database {
     }
 
     /// A snapshot of the database at this moment. Reads through it do not see later commits.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> born = db.table("born", key=str, value=int)
+    /// >>> with db.snapshot() as before:
+    /// ...     born["ada"] = 1815
+    /// ...     before.table(born).count(), born.count()
+    /// (0, 1)
+    /// >>> db.close()
     fn snapshot(&self, py: Python<'_>) -> Snapshot {
         let txn = py.detach(|| self.db.read());
         Snapshot { db: self.db.clone(), txn: Arc::new(Shared::new(txn)) }
@@ -174,6 +217,16 @@ impl Database {
     /// `wait` it waits so many seconds for each change before it ends; float("inf"): until there is one. Keys and
     /// values of the given tables are of their types, others are bytes. FeedGap if changes after that commit
     /// are gone.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> born = db.table("born", key=str, value=int)
+    /// >>> born.set_feed("values")
+    /// >>> feed = db.feed(db.feed_info().newest, tables=[born])
+    /// >>> born["ada"] = 1815
+    /// >>> [(change.kind, change.key, change.value) for change in feed]
+    /// [('put', 'ada', 1815)]
+    /// >>> db.close()
     #[pyo3(signature = (after, *, tables = None, wait = None))]
     fn feed(
         &self,
@@ -208,21 +261,49 @@ impl Database {
         self.call(py, |db| db.set_feed_cursor(name, commit))
     }
 
-    /// Returns when everything committed so far is durable.
+    /// Returns when everything committed so far is durable. Ctrl-C ends the call, and the engine goes on by
+    /// itself with what it has begun; so it is with all calls that may take long.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.call(py, Db::sync)
+        let db = self.db.clone();
+        long::run(py, None, move |_| db.sync())
     }
 
     /// Writes what is in memory to the file's runs. This is never needed.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.call(py, Db::flush)
+        let db = self.db.clone();
+        long::run(py, None, move |_| db.flush())
     }
 
-    /// Merges until every table is one level, which makes reads fastest. Ctrl-C ends the call, and the merges
-    /// go on by themselves; so it is with all calls that may take long.
-    fn compact(&self, py: Python<'_>) -> PyResult<()> {
+    /// Merges until every table is one level, which makes reads fastest. `progress` is called with how many
+    /// bytes were written to the file meanwhile, by whomever, and of how many at most; True shows a bar. An
+    /// exception that it raises ends the call.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> numbers, seen = db.table("numbers", key=int, value=int), []
+    /// >>> numbers.put_many((n, n) for n in range(10_000))
+    /// >>> db.compact(lambda done, total: seen.append((done, total)))
+    /// >>> seen[-1][0] == seen[-1][1] > 0, numbers.stats()["levels"]
+    /// (True, 1)
+    /// >>> db.close()
+    #[pyo3(signature = (progress = None))]
+    fn compact(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<()> {
         let db = self.db.clone();
-        long::run(py, None, move |_| db.compact())
+        if progress.is_none() {
+            return long::run(py, None, move |_| db.compact());
+        }
+        let (total, before) = py.detach(|| (unmerged_bytes(&db), db.stats().written_bytes));
+        let watched = db.clone();
+        let watch = move || {
+            let written = watched.stats().written_bytes.saturating_sub(before);
+            Progress { done: written.min(total), total }
+        };
+        long::run_watched(py, progress, Some(watch), move |tell| {
+            tell(Progress { done: 0, total });
+            db.compact()?;
+            tell(Progress { done: total, total });
+            Ok::<(), Error>(())
+        })
     }
 
     /// Gives free space back to the file system. Returns the file's length before and after. `progress` is
@@ -286,12 +367,14 @@ impl Database {
     }
 
     /// Closes the database for everybody who has a handle of it, and makes everything durable. Closing again
-    /// is no error.
+    /// is no error. If Ctrl-C has ended the call, the database is closed all the same, and another call waits
+    /// for that; so does the end of the program.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        match py.detach(|| self.db.try_close()) {
-            Ok(()) | Err(Error::Closed) => Ok(()),
-            Err(error) => Err(of_engine(&error)),
-        }
+        let (db, closing) = (self.db.clone(), self.closing.clone());
+        long::run(py, None, move |_| match closing.with(|_| db.try_close()) {
+            Err(Failure::Engine(Error::Closed)) => Ok(()),
+            done => done,
+        })
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -5,7 +5,7 @@
 //! - `shared`: transactions that several threads may hold.
 //! - `rows`, `batch`: many records in one call.
 //! - `arrow`: records in columns, to and from other libraries.
-//! - `records`: iterators, which fetch some hundred records at a time.
+//! - `records`: iterators, which fetch some hundred records at a time. `cursor`: what goes to and fro.
 //! - `shards`: sets of shards.
 //! - `long`: calls that may take long, their progress and Ctrl-C.
 //! - `database`, `backup`, `table`, `ranges`, `many`, `index`, `feed`, `transaction`: the classes.
@@ -19,6 +19,7 @@ mod arrow;
 mod backup;
 mod batch;
 mod codec;
+mod cursor;
 mod database;
 mod errors;
 mod feed;
@@ -42,6 +43,8 @@ mod _azekura {
     use crate::arrow::RecordBatches;
     #[pymodule_export]
     use crate::backup::{Repository, restore_stream};
+    #[pymodule_export]
+    use crate::cursor::Cursor;
     #[pymodule_export]
     use crate::database::Database;
     #[pymodule_export]

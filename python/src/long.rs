@@ -4,28 +4,41 @@
 //! while it waits. If a signal or the callback raises an exception, the call ends at once. The engine goes on
 //! by itself, until it is done or the database is closed. It can be ended at any moment without harm.
 
-use crate::errors::{of_engine, wrong_argument};
+use crate::errors::{Failure, wrong_argument};
 use azekura::Progress;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How often the callback is told, and signals are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-enum Told<T> {
+enum Told<T, E> {
     Progress(Progress),
-    Done(azekura::Result<T>),
+    Done(Result<T, E>),
 }
 
 /// Does `work` and tells its progress.
-pub fn run<T: Send + 'static>(
+pub fn run<T: Send + 'static, E: Into<Failure> + Send + 'static>(
     py: Python<'_>,
     progress: Option<Bound<'_, PyAny>>,
-    work: impl FnOnce(&mut dyn FnMut(Progress)) -> azekura::Result<T> + Send + 'static,
+    work: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T, E> + Send + 'static,
+) -> PyResult<T> {
+    run_watched(py, progress, None::<fn() -> Progress>, work)
+}
+
+/// Does `work`. The progress is what it tells, and what `watch` sees from time to time.
+pub fn run_watched<T: Send + 'static, E: Into<Failure> + Send + 'static>(
+    py: Python<'_>,
+    progress: Option<Bound<'_, PyAny>>,
+    watch: Option<impl Fn() -> Progress + Sync>,
+    work: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T, E> + Send + 'static,
 ) -> PyResult<T> {
     let callback = callback(py, progress)?;
+    let say = |step: Progress| callback.as_ref().map(|call| call.call1((step.done, step.total))).transpose();
     let (tell, mut told) = channel();
     let job = move || {
         let (mut last_told, mut untold) = (None::<Instant>, None);
@@ -41,25 +54,47 @@ pub fn run<T: Send + 'static>(
         untold.map(|step| tell.send(Told::Progress(step)));
         let _ = tell.send(Told::Done(done));
     };
-    let worker = std::thread::Builder::new().name("azekura-python".into()).spawn(job)?;
+    let worker = begin(py, job);
     loop {
         match wait(py, &mut told) {
-            Ok(Told::Done(done)) => return done.map_err(|error| of_engine(&error)),
-            Ok(Told::Progress(step)) => {
-                callback.as_ref().map(|call| call.call1((step.done, step.total))).transpose()?;
+            Ok(Told::Done(done)) => return done.map_err(|error| Into::<Failure>::into(error).into()),
+            Ok(Told::Progress(step)) => drop(say(step)?),
+            Err(RecvTimeoutError::Timeout) => {
+                let look = watch.as_ref().filter(|_| callback.is_some());
+                look.map(|look| say(py.detach(look))).transpose()?;
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => match worker.join() {
-                // The thread sends its outcome before it ends.
-                Ok(()) => unreachable!("a thread has ended without a word"),
-                Err(panic) => std::panic::resume_unwind(panic),
+            Err(RecvTimeoutError::Disconnected) => match worker.map(JoinHandle::join) {
+                Some(Err(panic)) => std::panic::resume_unwind(panic),
+                // The job sends its outcome before it ends.
+                _ => unreachable!("a job has ended without a word"),
             },
         }
         py.check_signals()?;
     }
 }
 
-fn wait<T: Send>(py: Python<'_>, told: &mut Receiver<Told<T>>) -> Result<Told<T>, RecvTimeoutError> {
+/// Does a job on a thread of its own. If the system gives none, it is done here, and cannot be interrupted.
+fn begin<F: FnOnce() + Send + 'static>(py: Python<'_>, job: F) -> Option<JoinHandle<()>> {
+    let held = Arc::new(Mutex::new(Some(job)));
+    let theirs = held.clone();
+    let begun = Builder::new().name("azekura-python".into()).spawn(move || run_once(&theirs));
+    if begun.is_err() {
+        py.detach(|| run_once(&held));
+    }
+    begun.ok()
+}
+
+fn run_once(held: &Mutex<Option<impl FnOnce()>>) {
+    let job = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(job) = job {
+        job();
+    }
+}
+
+fn wait<T: Send, E: Send>(
+    py: Python<'_>,
+    told: &mut Receiver<Told<T, E>>,
+) -> Result<Told<T, E>, RecvTimeoutError> {
     py.detach(move || told.recv_timeout(LOOK_EVERY))
 }
 

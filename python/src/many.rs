@@ -14,6 +14,17 @@ impl Table {
     /// Sets the values of many keys in one transaction; none if there is an error. Takes a dict, pairs, two
     /// sequences, two buffers with a record in each row, or Arrow data: two columns, or a table with the
     /// columns `key` and `value`.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> from array import array
+    /// >>> squares = db.table("squares", key=int, value=int)
+    /// >>> squares.put_many({1: 1, 2: 4})
+    /// >>> squares.put_many((n, n * n) for n in range(3, 5))
+    /// >>> squares.put_many(array("q", range(5, 100)), array("q", (n * n for n in range(5, 100))))
+    /// >>> squares.get_many([2, 4, 99, 100])
+    /// [4, 16, 9801, None]
+    /// >>> db.close()
     #[pyo3(signature = (records, values = None))]
     fn put_many(
         &self,
@@ -28,6 +39,16 @@ impl Table {
     /// way back of `to_arrow`: it takes what gives a stream or a batch by Arrow's PyCapsule interface, or
     /// several such. `key` and `value` are the names of the columns, if these are not called so. Other
     /// columns are passed over. Returns how many records there were.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> squares, copy = db.table("squares", key=int, value=int), db.table("copy", key=int, value=int)
+    /// >>> squares.put_many((n, n * n) for n in range(100))
+    /// >>> copy.from_arrow(squares.to_arrow(10, 20))
+    /// 10
+    /// >>> copy.from_arrow(squares.to_arrow(n, n + 1) for n in (30, 40)), copy.count()
+    /// (2, 12)
+    /// >>> db.close()
     #[pyo3(name = "from_arrow", signature = (data, *, key = None, value = None))]
     fn put_arrow(
         &self,

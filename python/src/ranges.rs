@@ -2,6 +2,7 @@
 
 use crate::codec::Codec;
 use crate::errors::{Failure, of_engine};
+use crate::long;
 use crate::records::{Records, Source, What};
 use crate::rows::Packed;
 use crate::shared::Shared;
@@ -11,6 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
+/// So many records are counted within milliseconds. For more a thread is worth its price.
+const COUNTED_AT_ONCE: u64 = 100_000;
 /// How often `retain` begins again if others change what it removes.
 const RETRIES: usize = 100;
 
@@ -42,12 +45,28 @@ impl Ends {
     }
 }
 
+/// A view of a table, by the name of its class in `azekura/_views.py`.
+fn view<'py>(table: &Bound<'py, Table>, class: &str, reverse: bool) -> PyResult<Bound<'py, PyAny>> {
+    table.py().import("azekura._views")?.getattr(class)?.call1((table, reverse))
+}
+
 impl Table {
     fn records(&self, mut cursor: Cursor, what: What, reverse: bool) -> Records {
         if reverse {
             cursor.seek_last();
         }
         Records::new(Source::Cursor(cursor, reverse), what, self.keys.clone(), self.values.clone())
+    }
+
+    /// The engine's cursor over a range.
+    pub fn cursor_between(&self, py: Python<'_>, ends: &Ends) -> PyResult<Cursor> {
+        let range = ends.range();
+        self.reads(py, |t| t.range(range), |txn, t| txn.range(t, range), |txn, t| txn.range(t, range))
+    }
+
+    /// The engine's cursor over the keys that begin with `p`.
+    pub fn cursor_at(&self, py: Python<'_>, p: &[u8]) -> PyResult<Cursor> {
+        self.reads(py, |t| t.prefix(p), |txn, t| txn.prefix(t, p), |txn, t| txn.prefix(t, p))
     }
 
     /// An iterator over all records.
@@ -95,6 +114,16 @@ impl Table {
 #[pymethods]
 impl Table {
     /// The records from `lo` on and below `hi`, as pairs. Ordered tables only.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> heat = db.table("heat", key=tuple[str, int], value=float)
+    /// >>> heat.put_many([(("oslo", 1), -4.3), (("oslo", 7), 17.7), (("rome", 1), 7.5)])
+    /// >>> list(heat.range(("oslo", 5), ("rome",)))        # the first parts of a tuple are enough
+    /// [(('oslo', 7), 17.7)]
+    /// >>> [key for key, _ in heat.range(hi=("rome",), reverse=True)]
+    /// [('oslo', 7), ('oslo', 1)]
+    /// >>> db.close()
     #[pyo3(signature = (lo = None, hi = None, reverse = false))]
     fn range(
         &self,
@@ -103,47 +132,78 @@ impl Table {
         hi: Option<&Bound<'_, PyAny>>,
         reverse: bool,
     ) -> PyResult<Records> {
-        let ends = Ends::of(&self.keys, lo, hi)?;
-        let cursor = self.reads(
-            py,
-            |t| t.range(ends.range()),
-            |txn, t| txn.range(t, ends.range()),
-            |txn, t| txn.range(t, ends.range()),
-        )?;
+        let cursor = self.cursor_between(py, &Ends::of(&self.keys, lo, hi)?)?;
         Ok(self.records(cursor, What::Items, reverse))
     }
 
     /// The records whose keys begin with `prefix`, as pairs. Ordered tables only.
     #[pyo3(signature = (prefix, reverse = false))]
     fn prefix(&self, prefix: &Bound<'_, PyAny>, reverse: bool) -> PyResult<Records> {
-        let bytes = self.keys.prefix(prefix)?;
-        let p = bytes.as_ref();
-        let py = prefix.py();
-        let cursor = self.reads(py, |t| t.prefix(p), |txn, t| txn.prefix(t, p), |txn, t| txn.prefix(t, p))?;
+        let cursor = self.cursor_at(prefix.py(), self.keys.prefix(prefix)?.as_ref())?;
         Ok(self.records(cursor, What::Items, reverse))
     }
 
-    /// All records, as pairs.
+    /// A view of all records, as pairs. It is live, as the views of a dict: each walk over it, `in` and `len`
+    /// look at the table as it is then. A walk shows the records as they were when it began.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> born = db.table("born", key=str, value=int)
+    /// >>> items = born.items()
+    /// >>> born.put_many({"ada": 1815, "alan": 1912})
+    /// >>> len(items), ("ada", 1815) in items, list(items), next(reversed(items))
+    /// (2, True, [('ada', 1815), ('alan', 1912)], ('alan', 1912))
+    /// >>> list(born.items(reverse=True))
+    /// [('alan', 1912), ('ada', 1815)]
+    /// >>> db.close()
     #[pyo3(signature = (reverse = false))]
-    fn items(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
-        self.walk(py, What::Items, reverse)
+    fn items<'py>(slf: &Bound<'py, Self>, reverse: bool) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "Items", reverse)
     }
 
-    /// All keys.
+    /// A live view of all keys, as `items` is one of all records, with the operations of sets.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> born = db.table("born", key=str, value=int)
+    /// >>> born.put_many({"ada": 1815, "alan": 1912})
+    /// >>> sorted(born.keys() & {"alan", "grace"}), sorted({"grace", "ada"} - born.keys())
+    /// (['alan'], ['grace'])
+    /// >>> db.close()
     #[pyo3(signature = (reverse = false))]
-    fn keys(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
-        self.walk(py, What::Keys, reverse)
+    fn keys<'py>(slf: &Bound<'py, Self>, reverse: bool) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "Keys", reverse)
     }
 
-    /// All values, in the order of their keys.
+    /// A live view of all values, in the order of their keys.
     #[pyo3(signature = (reverse = false))]
-    fn values(&self, py: Python<'_>, reverse: bool) -> PyResult<Records> {
-        self.walk(py, What::Values, reverse)
+    fn values<'py>(slf: &Bound<'py, Self>, reverse: bool) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "Values", reverse)
     }
 
-    /// How many records there are. Fast if the table has settled, else a scan.
+    /// What a view walks over.
+    #[pyo3(name = "_walk")]
+    fn walk_for_view(&self, py: Python<'_>, what: &str, reverse: bool) -> PyResult<Records> {
+        let what = match what {
+            "Keys" => What::Keys,
+            "Values" => What::Values,
+            _ => What::Items,
+        };
+        self.walk(py, what, reverse)
+    }
+
+    /// How many records there are. Fast if the table has settled, else a scan, which Ctrl-C ends.
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
-        self.reads(py, |t| t.count(), |txn, t| txn.count(t), |txn, t| txn.count(t))
+        let is_short = |t: &azekura::Table| t.stats().is_ok_and(|s| s.records_estimate <= COUNTED_AT_ONCE);
+        if py.detach(|| is_short(&self.table)) {
+            return self.reads(py, |t| t.count(), |txn, t| txn.count(t), |txn, t| txn.count(t));
+        }
+        let table = self.table.clone();
+        match self.view.clone() {
+            View::Direct => long::run(py, None, move |_| table.count()),
+            View::Read(txn) => long::run(py, None, move |_| txn.with(|txn| txn.count(&table))),
+            View::Write(txn) => long::run(py, None, move |_| txn.with(|txn| txn.count(&table))),
+        }
     }
 
     /// Removes all records.
@@ -176,6 +236,14 @@ impl Table {
     }
 
     /// Removes the first record and returns it as a pair, or None.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> queue = db.table("queue", key=int, value=str)
+    /// >>> queue.put_many({1: "first", 2: "second"})
+    /// >>> queue.pop_first(), queue.pop_last(), queue.pop_first()
+    /// ((1, 'first'), (2, 'second'), None)
+    /// >>> db.close()
     fn pop_first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let record = self.writes(py, |t| t.pop_first(), |txn, t| txn.pop_first(t))?;
         self.pair(py, record)
@@ -190,6 +258,14 @@ impl Table {
     /// Removes the records from `lo` on and below `hi` for which `keep(key, value)` is false. Returns how
     /// many they were. If another thread changes one of them meanwhile, all is done again. A hash table has
     /// no ends.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> born = db.table("born", key=str, value=int)
+    /// >>> born.put_many({"ada": 1815, "alan": 1912, "grace": 1906})
+    /// >>> born.retain(lambda name, year: year > 1900), list(born)
+    /// (1, ['alan', 'grace'])
+    /// >>> db.close()
     #[pyo3(signature = (keep, lo = None, hi = None))]
     fn retain(
         &self,
@@ -217,6 +293,14 @@ impl Table {
 
     /// Removes the records from `lo` on and below `hi`, in one step, and returns an iterator over them, as
     /// pairs. They are gone at once, whether the iterator comes to them or not. A hash table has no ends.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> due = db.table("due", key=str, value=str)
+    /// >>> due.put_many({"08:00": "wake", "08:15": "tea", "09:00": "work"})
+    /// >>> list(due.drain(hi="09:00")), list(due)
+    /// ([('08:00', 'wake'), ('08:15', 'tea')], ['09:00'])
+    /// >>> db.close()
     #[pyo3(signature = (lo = None, hi = None))]
     fn drain(
         &self,

@@ -79,7 +79,17 @@ impl Source {
     }
 }
 
-/// An iterator over keys, values or items of a table.
+/// An iterator over keys, values or items of a table, as it was when the iterator was made.
+///
+/// >>> import azekura, os, tempfile
+/// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+/// >>> born = db.table("born", key=str, value=int)
+/// >>> born.put_many({"ada": 1815, "alan": 1912})
+/// >>> records = born.range("a")
+/// >>> born.clear()
+/// >>> next(records), list(records), next(records, None)
+/// (('ada', 1815), [('alan', 1912)], None)
+/// >>> db.close()
 #[pyclass(module = "azekura", frozen)]
 pub struct Records {
     state: Mutex<State>,

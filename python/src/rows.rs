@@ -123,7 +123,9 @@ impl Buffer {
                 "a buffer of format {format:?} has addresses, not data"
             )));
         }
-        let rows = *view.getattr("shape")?.extract::<Vec<usize>>()?.first().unwrap_or(&0);
+        let Some(&rows) = view.getattr("shape")?.extract::<Vec<usize>>()?.first() else {
+            return Err(PyValueError::new_err("a buffer without dimensions is one value, and has no rows"));
+        };
         let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
         let len = bytes.as_bytes().len();
         let width = len.checked_div(rows).unwrap_or(0);
@@ -133,6 +135,11 @@ impl Buffer {
             Codec::Number(number) => {
                 expect_numbers(*number, &format, width)?;
                 Some(*number)
+            }
+            Codec::Bytes if has_text(&format) => {
+                return Err(PyValueError::new_err(format!(
+                    "a buffer of format {format:?} has text of a fixed width: encode it first"
+                )));
             }
             Codec::Bytes => None,
             _ => return Err(PyValueError::new_err("buffers are for tables of bytes or numbers")),
@@ -173,6 +180,11 @@ fn has_addresses(format: &str) -> bool {
         }
         false
     })
+}
+
+/// Whether parts of the elements are characters of two or four bytes.
+fn has_text(format: &str) -> bool {
+    format.split(':').step_by(2).any(|types| types.contains(['u', 'w']))
 }
 
 fn expect_numbers(due: Number, format: &str, width: usize) -> PyResult<()> {

@@ -57,6 +57,39 @@ pub struct Table {
     pub values: Codec,
 }
 
+/// Values up to this length are copied without an allocation.
+const SMALL_MAX: usize = 128;
+
+/// A value on its way from the engine, which works while the thread is detached, to an object.
+struct Copied {
+    small: [u8; SMALL_MAX],
+    /// How much of `small` it is, if it is there.
+    len: usize,
+    large: Option<Vec<u8>>,
+}
+
+impl Copied {
+    fn new() -> Copied {
+        Copied { small: [0; SMALL_MAX], len: 0, large: None }
+    }
+
+    fn set(&mut self, value: &[u8]) {
+        match self.small.get_mut(..value.len()) {
+            Some(place) => {
+                place.copy_from_slice(value);
+                self.len = value.len();
+            }
+            None => self.large = Some(value.to_vec()),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Copied {
+    fn as_ref(&self) -> &[u8] {
+        self.large.as_deref().unwrap_or(&self.small[..self.len])
+    }
+}
+
 /// A time to live in seconds; None does not end.
 pub fn time_of(seconds: Option<f64>) -> PyResult<Duration> {
     match seconds {
@@ -95,11 +128,18 @@ impl Table {
     }
 
     fn find<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = key.py();
+        let (py, table) = (key.py(), &self.table);
         let bytes = self.keys.key(key)?;
-        let k = bytes.as_ref();
-        let found = self.reads(py, |t| t.get(k), |txn, t| txn.get(t, k), |txn, t| txn.get(t, k))?;
-        found.map(|value| self.values.value_object(py, &value)).transpose()
+        let (k, mut copy) = (bytes.as_ref(), Copied::new());
+        let found = match &self.view {
+            View::Direct => py.detach(|| table.get_with(k, |v| copy.set(v)).map_err(Failure::from)),
+            View::Read(txn) => py.detach(|| txn.with(|txn| txn.get_with(table, k, |v| copy.set(v)))),
+            View::Write(txn) => py.detach(|| txn.with(|txn| txn.get_with(table, k, |v| copy.set(v)))),
+        };
+        match found? {
+            Some(()) => self.values.value_object(py, copy.as_ref()).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn contains(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -185,6 +225,14 @@ impl Table {
     }
 
     /// Sets the value of a key for so many seconds. After that the record is gone by itself. None: it stays.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> sessions = db.table("sessions", key=int, value=str)
+    /// >>> sessions.put_for(4711, "ada", 3600)
+    /// >>> 3500 < sessions.ttl(4711) <= 3600, sessions.expire(4711, 0), 4711 in sessions
+    /// (True, True, False)
+    /// >>> db.close()
     fn put_for(
         &self,
         key: &Bound<'_, PyAny>,
@@ -224,6 +272,15 @@ impl Table {
     }
 
     /// Sets the value of a key only if the key is absent. Returns whether it was.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> born = db.table("born", key=str, value=int)
+    /// >>> born.add("ada", 1815), born.add("ada", 1816), born.replace("ada", 1817), born.replace("alan", 1912)
+    /// (True, False, True, False)
+    /// >>> list(born.items())
+    /// [('ada', 1817)]
+    /// >>> db.close()
     fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
         let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
@@ -238,6 +295,13 @@ impl Table {
     }
 
     /// Appends to the value of a key. An absent value counts as empty.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> log = db.table("log", key=str, value=str)
+    /// >>> log.append("today", "rain, "), log.append("today", "then sun"), log["today"]
+    /// (None, None, 'rain, then sun')
+    /// >>> db.close()
     fn append(&self, key: &Bound<'_, PyAny>, suffix: &Bound<'_, PyAny>) -> PyResult<()> {
         self.expect_value("append", &[Codec::Bytes, Codec::Str])?;
         let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(suffix)?);
@@ -247,6 +311,13 @@ impl Table {
 
     /// Adds to a number and returns the sum. The number is an int, or eight bytes, little-endian. An absent
     /// one is 0. Sums wrap.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> visits = db.table("visits", "hash", key=str, value=int)
+    /// >>> visits.increment("home"), visits.increment("home", 10), visits.increment("about", -1)
+    /// (1, 11, -1)
+    /// >>> db.close()
     #[pyo3(signature = (key, delta = 1))]
     fn increment(&self, key: &Bound<'_, PyAny>, delta: i64) -> PyResult<i64> {
         self.expect_value("increment", &[Codec::Bytes, Codec::Number(Number::INT)])?;
@@ -258,6 +329,13 @@ impl Table {
     /// Changes a number without reading it, so this never conflicts with others: "add" to it, make it the "min" or
     /// the "max" of both, or set the bits of an integer ("or"). An absent key gets the number as its value. The
     /// values are int, u64 or float, or eight bytes, which are an int, little-endian.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> highest = db.table("highest", key=str, value=float)
+    /// >>> highest.merge("oslo", 17.5, "max"), highest.merge("oslo", 3.0, "max"), highest["oslo"]
+    /// (None, None, 17.5)
+    /// >>> db.close()
     #[pyo3(signature = (key, number = None, operator = "add"))]
     fn merge(
         &self,
@@ -281,6 +359,16 @@ impl Table {
 
     /// Replaces the value of a key by `new` only if it is `expected`. Returns whether it was. None means an
     /// absent key.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> jobs = db.table("jobs", key=int, value=str)
+    /// >>> jobs[7] = "waiting"
+    /// >>> jobs.compare_and_swap(7, "waiting", "mine"), jobs.compare_and_swap(7, "waiting", "mine too")
+    /// (True, False)
+    /// >>> jobs.compare_and_swap(7, "mine", None), 7 in jobs       # removed
+    /// (True, False)
+    /// >>> db.close()
     fn compare_and_swap(
         &self,
         key: &Bound<'_, PyAny>,
@@ -297,6 +385,15 @@ impl Table {
 
     /// Replaces the value of a key by what `fn` returns for it, and returns that. None means an absent key,
     /// before and after. If another thread changes the value meanwhile, `fn` is called again.
+    ///
+    /// >>> import azekura, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> tags = db.table("tags", key=str, value="json")
+    /// >>> tags.update("ada", lambda old: (old or []) + ["poet's daughter"])
+    /// ["poet's daughter"]
+    /// >>> tags.update("ada", lambda old: None), "ada" in tags
+    /// (None, False)
+    /// >>> db.close()
     #[pyo3(signature = (key, r#fn))]
     fn update<'py>(
         &self,

@@ -77,12 +77,38 @@ class Asyncio(TestCase, unittest.IsolatedAsyncioTestCase):
             await tx.drop_table("renamed")
         self.assertEqual(await self.db.tables(), {"t": "ordered"})
 
+        async with self.db.begin() as tx:
+            view = tx.table(table)
+            with self.assertRaises(ZeroDivisionError):
+                async with await tx.savepoint():
+                    await view.put("undone", 1 // await view.increment("undone", 0))
+            async with await tx.savepoint():
+                await view.put("done", 1)
+        self.assertEqual((await table.get("undone"), await table.take("done")), (None, 1))
+
         def add(tx):
             tx.table(table._plain)["a"] += 10
             return "done"
 
-        self.assertEqual(await asyncio.gather(*(self.db.transact(add) for _ in range(20))), ["done"] * 20)
+        adding = (self.db.transact(add, durability="eventual") for _ in range(20))
+        self.assertEqual(await asyncio.gather(*adding), ["done"] * 20)
         self.assertEqual(await table.get("a"), 201)
+
+    async def test_cursors(self):
+        table = await self.db.table("t", key=str, value=int)
+        await table.put_many({"a": 1, "b": 2, "c": 3})
+        cursor = await table.cursor("a", "c")
+        self.assertTrue(await cursor.last())
+        self.assertEqual((await cursor.key(), await cursor.value(), await cursor.item()), ("b", 2, ("b", 2)))
+        self.assertFalse(await cursor.next())
+        self.assertTrue(await cursor.first() and await cursor.next() and await cursor.prev())
+        self.assertEqual(await cursor.key(), "a")
+        self.assertTrue(await cursor.seek("aa"))
+        self.assertEqual(await cursor.key(), "b")
+        async with self.db.snapshot() as before:
+            cursor = await before.table(table).cursor(prefix="c")
+            self.assertTrue(await cursor.next())
+            self.assertEqual(await cursor.item(), ("c", 3))
 
     async def test_the_loop_goes_on(self):
         table = await self.db.table("t")
@@ -158,6 +184,8 @@ class Asyncio(TestCase, unittest.IsolatedAsyncioTestCase):
         self.assertEqual(plain - set(dir(aio.Table)), set())
         plain = {name for name in dir(azekura.Database) if not name.startswith("_")}
         self.assertEqual(plain - set(dir(aio.Database)), set())
+        plain = {name for name in dir(azekura.Cursor) if not name.startswith("_")}
+        self.assertEqual(plain - set(dir(aio.Cursor)), set())
         with open(os.path.join(os.path.dirname(azekura.__file__), "aio.pyi"), encoding="utf-8") as file:
             stubs = file.read()
         for name, thing in vars(aio).items():

@@ -1,6 +1,7 @@
 """Databases: tables, transactions, upkeep, errors, forks."""
 
 import array
+import collections
 import itertools
 import multiprocessing
 import errno
@@ -59,6 +60,25 @@ class Tables(TestCase):
             db.check(progress=lambda done, total: 1 // 0)
         with self.assertRaises(TypeError):
             db.check(progress=7)
+
+    def test_how_far_merges_are(self):
+        db = self.database()
+        table, told = db.table("t", key=int), []
+        values = [os.urandom(100) for _ in range(50_000)]
+        table.put_many(enumerate(values))
+        db.compact(progress=lambda done, total: told.append((done, total)))
+        self.assertEqual(told[0][0], 0)
+        self.assertEqual(told, sorted(told))
+        # It is about as much as there is.
+        (total,) = {total for _, total in told}
+        self.assertEqual(told[-1], (total, total))
+        self.assertTrue(5_000_000 < total < 15_000_000, total)
+        self.assertEqual(table.stats()["levels"], 1)
+        with self.assertRaises(ZeroDivisionError):
+            db.compact(lambda done, total: 1 // 0)
+        with self.assertRaises(TypeError):
+            db.compact(progress=7)
+        self.assertEqual(db.check(), [])
 
     def test_damage_is_found(self):
         with azekura.Database(self.path) as db:
@@ -319,6 +339,37 @@ class Transactions(TestCase):
         with self.assertRaises(ZeroDivisionError):
             db.transact(lambda tx: 1 // 0)
 
+    def test_how_durable_and_how_isolated(self):
+        db = self.database(durability="sync")
+        table = db.table("t", key=str, value=int)
+        table.put_many({"a": 1, "b": 1})
+        calls = []
+
+        def skewed(tx):
+            calls.append(1)
+            seen = tx.table(table)["b"]
+            if len(calls) == 1:
+                table["b"] += 1
+            tx.table(table)["a"] = seen
+
+        # What this one reads changes meanwhile, which only matters to one that is serializable.
+        db.transact(skewed, isolation="snapshot")
+        self.assertEqual((len(calls), table["a"]), (1, 1))
+        calls.clear()
+        db.transact(skewed)
+        self.assertEqual((len(calls), table["a"]), (2, 3))
+        before = db.stats()["syncs"]
+        for _ in range(20):
+            db.transact(lambda tx: tx.table(table).increment("a"), durability="eventual")
+        eventual = db.stats()["syncs"] - before
+        for _ in range(20):
+            db.transact(lambda tx: tx.table(table).increment("a"), durability="sync")
+        self.assertLess(eventual, 10)
+        self.assertGreaterEqual(db.stats()["syncs"] - before - eventual, 20)
+        for wrong in ({"durability": "never"}, {"isolation": "none"}):
+            with self.assertRaises(ValueError):
+                db.transact(lambda tx: None, **wrong)
+
 
 class Interrupts(TestCase):
     """Ctrl-C in a call that takes long ends it, and the database is as it was."""
@@ -357,6 +408,63 @@ class Interrupts(TestCase):
             self.interrupted(lambda: [call() for _ in range(100_000)], after=0.1)
         # What was begun goes on by itself.
         self.assertEqual(db.check(), [])
+
+    def test_counts(self):
+        db = self.database()
+        table, records, took = db.table("t", key=int, value=int), 0, 0
+        while took < 0.2:
+            more = array.array("q", range(records, 2 * records + 500_000))
+            table.put_many(more, more)
+            records += len(more)
+            with db.begin() as tx:
+                # What a transaction sees is counted by a scan.
+                begun = time.monotonic()
+                self.assertEqual(tx.table(table).count(), records)
+                took = time.monotonic() - begun
+        table[-1] = -1
+        with db.snapshot() as snapshot, db.begin() as tx:
+            for view in (tx.table(table), snapshot.table(table)):
+                # No code of Python runs between the calls.
+                calls = itertools.starmap(view.count, itertools.repeat((), 20))
+                self.assertLess(self.interrupted(lambda: collections.deque(calls, maxlen=0), after=0.01), 10 * took)
+                self.assertEqual(view.count(), records + 1)
+
+    def test_flushes(self):
+        """The call ends, and the flush goes on."""
+        db = self.database(memory_bytes=1 << 30)
+        table = db.table("t", key=int)
+        keys = array.array("q", range(1_000_000))
+        value = memoryview(os.urandom(100_000_000)).cast("B", (1_000_000, 100))
+        table.put_many(keys, value)
+        begun = time.monotonic()
+        db.flush()
+        took = time.monotonic() - begun
+        table.put_many(keys, value)
+        self.assertLess(self.interrupted(db.flush, after=0.01), max(took / 2, 0.1))
+        db.sync()
+        self.assertEqual(table.count(), 1_000_000)
+        self.assertEqual(db.check(), [])
+
+    def test_closing(self):
+        """Who interrupts it waits for it all the same with another call, or at the end of the program."""
+        slow = (
+            "import azekura, signal, sys, threading, time\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "db = azekura.Database(sys.argv[1], durability='eventual', eventual_delay=1000)\n"
+            "table = db.table('t', key=int)\n"
+            "table.put_many((n, b'x' * 200) for n in range(400_000))\n"
+            "signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.001)\n"
+            "try:\n"
+            "    [db.close() for _ in range(1_000_000)]\n"
+            "except KeyboardInterrupt:\n"
+            "    print('interrupted')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", slow, self.path], check=True, capture_output=True, text=True)
+        self.assertEqual(done.stdout, "interrupted\n")
+        with azekura.Database(self.path) as db:
+            self.assertEqual(db.table("t", key=int).count(), 400_000)
+            self.assertEqual(db.stats()["log_commits"], 0)
 
 
 def count_there(path):

@@ -2,6 +2,9 @@
 
 import os
 import shelve
+import stat
+import subprocess
+import sys
 
 import azekura
 from tests.common import TestCase
@@ -34,6 +37,28 @@ class Mapping(TestCase):
                 azekura.open(other, flag)
         with open(other) as file:
             self.assertEqual(file.read(), "precious" * 1000)
+
+    def test_permissions(self):
+        before = os.umask(0o026)
+        self.addCleanup(os.umask, before)
+
+        def permissions(name, *mode):
+            path = os.path.join(self.folder, name)
+            for _ in range(2):
+                # Of a file that is there nothing changes.
+                with azekura.open(path, "c", *mode) as db:
+                    db["a"] = "1"
+                mode = (0o666,)
+            return stat.S_IMODE(os.stat(path).st_mode)
+
+        self.assertEqual(permissions("usual"), 0o640)
+        self.assertEqual(permissions("own", 0o600), 0o600)
+        self.assertEqual(permissions("all", 0o777), 0o640)
+        with self.assertRaises(TypeError):
+            azekura.open(self.path, "c", "0600")
+        self.assertFalse(os.path.exists(self.path))
+        with self.assertRaises(OSError):
+            azekura.open(os.path.join(self.folder, "none", "t.azk"), "c", 0o600)
 
     def test_update_is_one_step(self):
         class Keys:
@@ -121,6 +146,81 @@ class Mapping(TestCase):
         db.close()
         with self.assertRaises(azekura.Closed):
             db["a"]
+
+    def run_program(self, program):
+        """Runs a program, for it changes `dbm`; its argument is a path. Returns what it has said."""
+        words = [sys.executable, "-B", "-W", "error", "-c", program, self.path]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+    def test_behind_dbm(self):
+        said = self.run_program("""
+import azekura, dbm, dbm.dumb, os, shelve, sys
+path = sys.argv[1]
+dbm.dumb.open(path + ".other", "n").close()
+azekura.register_dbm()
+azekura.register_dbm()
+with shelve.open(path) as shelf:
+    shelf["point"] = {"x": 1}
+print(dbm.whichdb(path), dbm.whichdb(path + ".other"), dbm.whichdb(path + ".none"))
+for flag in ("r", "w", "c"):
+    with dbm.open(path, flag) as db:
+        print(type(db).__name__, db.keys())
+with shelve.open(path, "r") as shelf:
+    print(shelf["point"])
+    try:
+        shelf["point"] = 2
+    except dbm.error as error:
+        print(type(error).__name__)
+with dbm.open(path, "n") as db, dbm.open(path + ".own", "n", 0o600) as own:
+    print(len(db), oct(os.stat(path + ".own").st_mode & 0o777))
+try:
+    dbm.open(path + ".none")
+except dbm.error as error:
+    print(type(error).__name__)
+with open(path, "r+b") as file:
+    file.seek(8)
+    file.write(bytes(100_000))
+try:
+    dbm.open(path)
+except dbm.error as error:
+    print(isinstance(error, azekura.Error))
+with dbm.open(path + ".other") as db:
+    print(type(db).__module__)
+""")
+        self.assertEqual(said.splitlines(), [
+            "azekura dbm.dumb None", "Mapping [b'point']", "Mapping [b'point']", "Mapping [b'point']", "{'x': 1}",
+            "ReadOnly", "0 0o600", "error", "True", "dbm.dumb",
+        ])
+
+    def test_behind_dbm_beside_others(self):
+        """With `default=False` new files are of the kind that they were before."""
+        said = self.run_program("""
+import azekura, dbm, sys
+path = sys.argv[1]
+dbm.open(path + ".before", "n").close()
+azekura.register_dbm(default=False)
+dbm.open(path + ".after", "n").close()
+azekura.open(path, "n").close()
+print(dbm.whichdb(path + ".before") == dbm.whichdb(path + ".after") != "azekura", type(dbm.open(path)).__name__)
+azekura.register_dbm()
+with dbm.open(path + ".last", "n") as db:
+    print(type(db).__name__)
+""")
+        self.assertEqual(said.splitlines(), ["True Mapping", "Mapping"])
+
+    def test_behind_dbm_by_its_names_alone(self):
+        """So far it comes without `register_dbm`: what is made is Azekura's, but `whichdb` does not know it."""
+        said = self.run_program("""
+import dbm, sys
+dbm._names.insert(0, "azekura")
+with dbm.open(sys.argv[1], "c", 0o640) as db:
+    db["a"] = "1"
+    print(type(db).__module__, db["a"])
+with dbm.open(sys.argv[1], "n") as db:
+    print(len(db))
+print(repr(dbm.whichdb(sys.argv[1])))
+""")
+        self.assertEqual(said.splitlines(), ["azekura._mapping b'1'", "0", "''"])
 
     def test_shelve(self):
         with shelve.Shelf(azekura.open(self.path, "c"), writeback=True) as shelf:

@@ -32,7 +32,7 @@ class Run:
     def run(self):
         steps = [
             self.put, self.put, self.put, self.remove, self.get, self.get, self.add, self.increment, self.merge,
-            self.swap, self.put_many, self.get_many, self.transaction, self.walk, self.rare,
+            self.swap, self.put_many, self.get_many, self.transaction, self.walk, self.cursor, self.rare,
         ]
         for _ in range(STEPS):
             self.draw.choice(steps)()
@@ -142,6 +142,26 @@ class Run:
             self.table.remove_range(lo, hi)
             self.model = {key: value for key, value in self.model.items() if not lo <= key < hi}
 
+    def cursor(self):
+        """Random moves beside a place in a list."""
+        due = sorted(self.model.items()) if self.kind == "ordered" else list(self.table.items())
+        cursor, at = self.table.cursor(), -1
+        moves = ["next", "prev"] * 3 + ["first", "last"] + ["seek"] * (self.kind == "ordered")
+        for _ in range(self.draw.randrange(30)):
+            move, key = self.draw.choice(moves), self.key()
+            found = cursor.seek(key) if move == "seek" else getattr(cursor, move)()
+            at = {
+                "next": min(at + 1, len(due)),
+                "prev": max(at - 1, -1),
+                "first": 0,
+                "last": len(due) - 1,
+                "seek": sum(other < key for other, _ in due),
+            }[move]
+            record = due[at] if 0 <= at < len(due) else None
+            self.same(found, record is not None)
+            self.same(cursor.item(), record)
+            self.same((cursor.key(), cursor.value()), record or (None, None))
+
     def rare(self):
         step = self.draw.randrange(12)
         if step == 0:
@@ -157,6 +177,8 @@ class Run:
         self.same(self.table.count(), len(self.model))
         records = list(self.table.items())
         self.same(dict(records), self.model)
+        self.same(self.table.keys(), self.model.keys())
+        self.same(list(reversed(self.table.items())), records[::-1])
         self.same(len(records), len(self.model))
         if self.kind == "ordered":
             self.same(records, sorted(self.model.items()))

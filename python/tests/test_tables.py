@@ -465,7 +465,7 @@ class Types(TestCase):
         db.table("t")[b"\x80" + bytes(6) + b"\x02\x00"] = b"of a key that is no int"
         table = db.table("t", key=int, value=str)
         for walk in (table.items, table.range, table.drain):
-            found, wrong, records = [], 0, walk()
+            found, wrong, records = [], 0, iter(walk())
             while True:
                 try:
                     found.append(next(records))

@@ -22,6 +22,16 @@ def tables(path: str) -> None:
         assert_type(list(born), list[str])
         assert_type(list(born.range("a", "b", reverse=True)), list[tuple[str, int]])
         assert_type(born.update("ada", lambda old: (old or 0) + 1), int | None)
+        assert_type(list(born.keys() & {"ada"}), list[str])
+        assert_type(list(born.items()), list[tuple[str, int]])
+        assert_type(next(reversed(born.items(reverse=True))), tuple[str, int])
+        assert_type(sum(born.values()) + len(born.values()), int)
+        cursor = born.cursor("a", "b")
+        assert_type(cursor, azekura.Cursor[str, int, str])
+        if cursor.first() and cursor.next() or cursor.seek("b") or cursor.prev() or cursor.last():
+            assert_type(cursor.key(), str | None)
+            assert_type(cursor.value(), int | None)
+        assert_type(cursor.item(), tuple[str, int] | None)
         assert_type(born.retain(lambda name, year: len(name) < year), int)
         born.put_many({"grace": 1906})
         born.put_many([("alan", 1912)])
@@ -33,6 +43,7 @@ def tables(path: str) -> None:
         heat = db.table("heat", key=tuple[str, int], value=float)
         heat["oslo", 1] = -4.3
         assert_type(list(heat.prefix(("oslo",))), list[tuple[tuple[str, int], float]])
+        assert_type(heat.cursor(prefix=("oslo",)).seek(("oslo",)), bool)
         small = db.table("small", "hash", key=types.u32, value=bool)
         small[7] = True
         assert_type(small[7], bool)
@@ -65,6 +76,8 @@ def tables(path: str) -> None:
             tx.rename_table("made", "renamed")
             tx.drop_table("renamed")
         assert_type(db.transact(lambda tx: tx.table(born)["ada"]), int)
+        assert_type(db.transact(lambda tx: None, durability="eventual", isolation="snapshot"), None)
+        db.compact(progress=lambda done, total: None)
         with db.snapshot() as snapshot:
             assert_type(snapshot.table(born).count(), int)
 
@@ -84,11 +97,12 @@ def backups(path: str, saved: str) -> None:
 
 def mappings(path: str) -> None:
     """A mapping is one of bytes."""
-    with azekura.open(path, "c") as fruit:
+    with azekura.open(path, "c", 0o600) as fruit:
         fruit["apple"] = "red"
         assert_type(fruit["apple"], bytes)
         walk: Iterator[bytes] = iter(fruit)
         assert_type(next(walk), bytes)
+    assert_type(azekura.whichdb(path), str | None)
 
 
 async def awaited(path: str) -> None:
@@ -103,8 +117,12 @@ async def awaited(path: str) -> None:
         async for key in by_year.get(keys_only=True, reverse=True):
             assert_type(key, str)
         assert_type(await by_year.last(1815), tuple[str, int] | None)
+        cursor = await born.cursor(prefix="a")
+        if await cursor.next() or await cursor.seek("ada"):
+            assert_type(await cursor.item(), tuple[str, int] | None)
         async with db.begin() as tx:
-            assert_type(await tx.table(born).take("ada"), int | None)
+            async with await tx.savepoint():
+                assert_type(await tx.table(born).take("ada"), int | None)
         assert_type(await db.transact(lambda tx: tx.table("born", key=str, value=int).count()), int)
 
 

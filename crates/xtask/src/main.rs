@@ -17,6 +17,7 @@ mod spark;
 mod stress;
 mod targets;
 mod test;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,9 @@ Tasks:
   spark         [TEST...] | bench [--help]: sets of shards with PySpark, which is installed below the build folder;
                 needs Java
   python        builds the Python package's module and runs the package's tests (python3 >= 3.11)
+                --wheel [--python PROGRAM]: builds the package as users do, installs it in a new virtual environment,
+                and runs the tests with that; --full [--python PROGRAM]: there with all the libraries and checkers of
+                types that tests use, so that none is skipped; both install packages by pip
 ";
 
 fn main() -> ExitCode {
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         ["install", ..] => install::run(&arguments[1..]),
         ["header"] => install::header(),
         ["python"] => python::run(),
+        ["python", ..] => wheel::run(&arguments[1..]),
         ["spark", ..] => spark::run(&arguments[1..]),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {

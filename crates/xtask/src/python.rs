@@ -4,6 +4,7 @@
 use crate::promises;
 use crate::runner::{self, Failure};
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -20,12 +21,17 @@ const CHECKERS: [(&str, &[&str]); 2] = [
 ];
 /// What the engine's test says when it has read Python's file.
 const HAS_READ: &str = "read what Python has written";
-/// Runs all tests, and writes to the standard output how they went.
-const ALL_TESTS: &str =
-    "import sys, unittest; unittest.main(module=None, testRunner=unittest.TextTestRunner(sys.stdout))";
-/// How the last lines of unittest begin.
+/// Runs all tests, and writes to the standard output how they went, and which were skipped.
+const ALL_TESTS: &str = "\
+import sys, unittest
+ran = unittest.main(module=None, exit=False, testRunner=unittest.TextTestRunner(sys.stdout)).result
+for test, reason in ran.skipped:
+    print(f'SKIPPED {test.id()}: {reason}')
+sys.exit(not ran.wasSuccessful())
+";
+/// How the last lines of that begin.
 const RAN: &str = "Ran ";
-const OK: &str = "OK";
+const SKIPPED: &str = "SKIPPED tests.";
 /// Said where there is none.
 pub const LEFT_OUT: &str =
     "no python3 of version 3.11 or later: the tests of the Python package are left out";
@@ -54,9 +60,9 @@ pub fn gate() -> Result<String, Failure> {
     let exchange = folder.join("exchange");
     let outcome = lay_out(&library, &folder, &["azekura", "tests"])
         .and_then(|()| engine_exchanges(&exchange, false))
-        .and_then(|()| test(&folder, &exchange))
+        .and_then(|()| test("python3".as_ref(), &folder, Some(&exchange)))
         .and_then(|tests| engine_exchanges(&exchange, true).map(|()| tests))
-        .and_then(|tests| Ok(format!("{tests}; {}", types(&folder)?)));
+        .and_then(|tests| Ok(format!("{tests}; {}", types(&folder, Path::new(""))?)));
     // A folder that stays behind is no failure.
     let _ = fs::remove_dir_all(&folder);
     outcome.map(|said| format!("python: {said}"))
@@ -64,7 +70,12 @@ pub fn gate() -> Result<String, Failure> {
 
 /// Whether there is an interpreter that can load the module.
 pub fn is_new_enough() -> bool {
-    let mut asked = Command::new("python3");
+    can_load("python3")
+}
+
+/// Whether an interpreter is there, and can load the module.
+pub fn can_load(python: &str) -> bool {
+    let mut asked = Command::new(python);
     asked.args(["-c", NEW_ENOUGH]).stdout(Stdio::null()).stderr(Stdio::null());
     asked.status().is_ok_and(|status| status.success())
 }
@@ -101,12 +112,18 @@ fn library_in(message: &str) -> Option<PathBuf> {
 
 /// Copies parts of the package, its tests for one, and the module into one folder.
 pub fn lay_out(library: &Path, folder: &Path, parts: &[&str]) -> Result<(), Failure> {
+    copy_parts(folder, parts)?;
+    let module = folder.join("azekura").join("_azekura.abi3.so");
+    fs::copy(library, &module).map_err(|error| format!("{}: {error}", module.display()))?;
+    Ok(())
+}
+
+/// Copies parts of the package into a folder, without the module.
+pub fn copy_parts(folder: &Path, parts: &[&str]) -> Result<(), Failure> {
     for part in parts {
         let (from, to) = (runner::root().join("python").join(part), folder.join(part));
         copy_files(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
     }
-    let module = folder.join("azekura").join("_azekura.abi3.so");
-    fs::copy(library, &module).map_err(|error| format!("{}: {error}", module.display()))?;
     Ok(())
 }
 
@@ -125,7 +142,7 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
 
 /// Has the engine's typed tables write a file into a folder, and read Python's file if it is there, which is
 /// due the second time.
-fn engine_exchanges(folder: &Path, due: bool) -> Result<(), Failure> {
+pub fn engine_exchanges(folder: &Path, due: bool) -> Result<(), Failure> {
     let mut command = promises::built(&["test"]);
     // Of the workspace, so that features are those of the tests.
     command.args(["--quiet", "--workspace", "--test", "suite", "typed_exchange", "--", "--nocapture"]);
@@ -135,15 +152,15 @@ fn engine_exchanges(folder: &Path, due: bool) -> Result<(), Failure> {
     if due && seen.is_empty() { Err("the engine has not read Python's file".to_owned()) } else { Ok(()) }
 }
 
-/// Has the checkers of types that are there read the stubs, and a program that uses them. Returns what is to
-/// be said of it.
-fn types(folder: &Path) -> Result<String, Failure> {
+/// Has the checkers of types that are there read the stubs, and a program that uses them. `programs` is where
+/// they are. Returns what is to be said of it.
+pub fn types(folder: &Path, programs: &Path) -> Result<String, Failure> {
     let mut said = Vec::new();
     for (checker, arguments) in CHECKERS {
-        let mut asked = Command::new(checker);
+        let mut asked = Command::new(programs.join(checker));
         asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
         if asked.status().is_ok_and(|status| status.success()) {
-            let mut command = Command::new(checker);
+            let mut command = Command::new(programs.join(checker));
             command.args(arguments).current_dir(folder);
             runner::run(command)?;
             said.push(format!("{checker} has nothing to say"));
@@ -154,25 +171,44 @@ fn types(folder: &Path) -> Result<String, Failure> {
     Ok(said.join(", "))
 }
 
-/// Runs the tests of the package. Returns what is to be said of them.
-fn test(folder: &Path, exchange: &Path) -> Result<String, Failure> {
-    let mut command = Command::new("python3");
+/// How the tests went.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tests {
+    passed: usize,
+    /// The names of the others.
+    pub skipped: Vec<String>,
+}
+
+impl fmt::Display for Tests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tests of the package passed, {} were skipped", self.passed, self.skipped.len())?;
+        if self.skipped.is_empty() { Ok(()) } else { write!(f, " ({})", self.skipped.join(", ")) }
+    }
+}
+
+/// Runs the tests in a folder by an interpreter. With `exchange` also those that exchange files with the engine
+/// there.
+pub fn test(python: &Path, folder: &Path, exchange: Option<&Path>) -> Result<Tests, Failure> {
+    let mut command = Command::new(python);
     // The tests find documents from the root. No canary is active.
     command.args(["-u", "-B", "-W", "error", "-c", ALL_TESTS]).current_dir(folder);
-    command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "").env("AZEKURA_EXCHANGE", exchange);
-    let (said, outcome) = runner::run_keeping(command, |line| line.starts_with(RAN) || line.starts_with(OK));
+    command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "");
+    exchange.map(|exchange| command.env("AZEKURA_EXCHANGE", exchange));
+    let keep = |line: &str| line.starts_with(RAN) || line.starts_with(SKIPPED);
+    let (said, outcome) = runner::run_keeping(command, keep);
     outcome?;
     counted(&said).ok_or_else(|| "no test of the Python package was run".to_owned())
 }
 
-/// How many tests have passed, and how many were skipped, as unittest says in its last lines: "Ran 9 tests in
-/// 1.0s" and "OK (skipped=2)". None if none has passed.
-fn counted(said: &[String]) -> Option<String> {
+/// How the tests went, by their last lines: "Ran 9 tests in 1.0s", and "SKIPPED tests.test_x.A.test_y: no z" for
+/// each that was skipped. None if none has passed.
+fn counted(said: &[String]) -> Option<Tests> {
     let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
     let ran = said.iter().rev().find_map(|line| number(line.strip_prefix(RAN)?))?;
-    let skipped = said.iter().rev().find_map(|line| number(line.split_once("skipped=")?.1)).unwrap_or(0);
-    let passed = ran.checked_sub(skipped).filter(|&passed| passed > 0)?;
-    Some(format!("{passed} tests of the package passed, {skipped} were skipped"))
+    let name = |line: &String| Some(line.strip_prefix(SKIPPED)?.split(':').next()?.to_owned());
+    let skipped: Vec<String> = said.iter().filter_map(name).collect();
+    let passed = ran.checked_sub(skipped.len()).filter(|&passed| passed > 0)?;
+    Some(Tests { passed, skipped })
 }
 
 #[cfg(test)]
@@ -191,12 +227,17 @@ mod tests {
     fn tests_that_were_skipped_are_not_said_to_have_passed() {
         let counted =
             |lines: &[&str]| counted(&lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>());
-        let said =
-            |passed, skipped| Some(format!("{passed} tests of the package passed, {skipped} were skipped"));
-        assert_eq!(counted(&["Ran 90 tests in 12.3s", "OK"]), said(90, 0));
-        assert_eq!(counted(&["Ran 90 tests in 12.3s", "OK (skipped=12, expected failures=1)"]), said(78, 12));
-        assert_eq!(counted(&["Ran 3 tests in 0.0s", "OK (skipped=3)"]), None);
-        assert_eq!(counted(&["Ran 0 tests in 0.0s", "OK"]), None);
+        let said = |lines| counted(lines).map(|tests| tests.to_string());
+        let all = said(&["Ran 90 tests in 12.3s"]);
+        assert_eq!(all.as_deref(), Some("90 tests of the package passed, 0 were skipped"));
+        let skipped = ["Ran 3 tests in 1.0s", "SKIPPED tests.test_a.B.test_c: no d: e", "SKIPPED tests.f: g"];
+        let some = said(&skipped);
+        assert_eq!(
+            some.as_deref(),
+            Some("1 tests of the package passed, 2 were skipped (test_a.B.test_c, f)")
+        );
+        assert_eq!(counted(&["Ran 2 tests in 0.0s", skipped[1], skipped[2]]), None);
+        assert_eq!(counted(&["Ran 0 tests in 0.0s"]), None);
         assert_eq!(counted(&[]), None);
     }
 }

@@ -15,6 +15,16 @@ use std::sync::Arc;
 /// Records of a table for libraries that take Arrow data: PyArrow, Polars, DuckDB, pandas and others.
 ///
 /// It shows the table as it was when `to_arrow` was called, as often as it is asked.
+///
+/// >>> import azekura, os, tempfile
+/// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+/// >>> squares, copy = db.table("squares", key=int, value=int), db.table("copy", key=int, value=int)
+/// >>> squares.put_many((n, n * n) for n in range(100))
+/// >>> batches = squares.to_arrow(10, 12)              # pyarrow.table(batches), polars.DataFrame(batches)…
+/// >>> squares.clear()
+/// >>> copy.from_arrow(batches), dict(copy.items())
+/// (2, {10: 100, 11: 121})
+/// >>> db.close()
 #[pyclass(module = "azekura", frozen)]
 pub struct RecordBatches {
     table: azekura::Table,

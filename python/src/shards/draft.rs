@@ -13,6 +13,24 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 
 /// A version of a set of shards that is being written, by any number of processes.
+///
+/// >>> import azekura, json, os, tempfile
+/// >>> folder = tempfile.mkdtemp()
+/// >>> db = azekura.Database(os.path.join(folder, "t.azk"))
+/// >>> squares = db.table("squares", key=int, value=int)
+/// >>> squares.put_many((n, n * n) for n in range(100))
+/// >>> column = {"type": "i64", "nullable": False}
+/// >>> columns = {"key": [{"name": "key", **column}], "value": [{"name": "value", **column}]}
+/// >>> spec = json.dumps({"kind": "ordered", "shards": 2, "hash_seed": "0" * 16, **columns})
+/// >>> path, files = os.path.join(folder, "t.azs"), []
+/// >>> draft = azekura.ShardDraft.begin(path, spec)
+/// >>> for shard, (lo, hi) in enumerate([(0, 50), (50, 100)]):    # two tasks, wherever they run
+/// ...     writer = azekura.ShardDraft.resume(path, draft.id).writer(f"attempt-{shard}", shard)
+/// ...     rows = writer.write(squares.to_arrow(lo, hi))
+/// ...     files += writer.finish()
+/// >>> draft.commit(files), azekura.ShardedReader(path)[9]
+/// (1, 81)
+/// >>> db.close()
 #[pyclass(module = "azekura", frozen)]
 pub struct ShardDraft {
     draft: Draft,
@@ -149,6 +167,22 @@ impl Writing {
 }
 
 /// Writes the rows of one attempt. Used by one thread at a time.
+///
+/// >>> import azekura, json, os, tempfile
+/// >>> folder = tempfile.mkdtemp()
+/// >>> db = azekura.Database(os.path.join(folder, "t.azk"))
+/// >>> squares = db.table("squares", key=int, value=int)
+/// >>> squares.put_many((n, n * n) for n in range(100))
+/// >>> column = {"type": "i64", "nullable": False}
+/// >>> columns = {"key": [{"name": "key", **column}], "value": [{"name": "value", **column}]}
+/// >>> spec = json.dumps({"kind": "ordered", "shards": 1, "hash_seed": "0" * 16, **columns})
+/// >>> draft = azekura.ShardDraft.begin(os.path.join(folder, "t.azs"), spec)
+/// >>> writer = draft.writer("attempt-1", 0)
+/// >>> writer.write(squares.to_arrow(hi=30)), writer.write(squares.to_arrow(30))    # in their order
+/// (30, 70)
+/// >>> draft.commit(writer.finish())
+/// 1
+/// >>> db.close()
 #[pyclass(module = "azekura", frozen)]
 pub struct ShardWriter {
     form: Form,

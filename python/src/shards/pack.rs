@@ -16,6 +16,25 @@ const BATCH_BYTES: usize = 64 << 20;
 
 /// Makes packs of rows, many in one byte string, which are quick to move and to sort. `ShardWriter.write_packed` takes
 /// them. Used by one thread at a time.
+///
+/// >>> import azekura, json, os, tempfile
+/// >>> folder = tempfile.mkdtemp()
+/// >>> db = azekura.Database(os.path.join(folder, "t.azk"))
+/// >>> squares = db.table("squares", key=int, value=int)
+/// >>> squares.put_many((n, n * n) for n in range(100))
+/// >>> column = {"type": "i64", "nullable": False}
+/// >>> columns = {"key": [{"name": "key", **column}], "value": [{"name": "value", **column}]}
+/// >>> spec = json.dumps({"kind": "hash", "shards": 1, "hash_seed": "0" * 16, **columns})
+/// >>> packer = azekura.ShardPacker(spec)
+/// >>> packs = packer.add(squares.to_arrow()) + packer.finish()
+/// >>> path = os.path.join(folder, "t.azs")
+/// >>> draft = azekura.ShardDraft.begin(path, spec)
+/// >>> writer = draft.writer("attempt-1")
+/// >>> for pack in packs:
+/// ...     writer.write_packed(pack)
+/// >>> draft.commit(writer.finish()), azekura.ShardedReader(path)[9]
+/// (1, 81)
+/// >>> db.close()
 #[pyclass(module = "azekura", frozen)]
 pub struct ShardPacker {
     form: Form,

@@ -36,6 +36,29 @@ impl Held {
 }
 
 /// Reads a set of shards: the newest version, or a chosen one. Threads may share it.
+///
+/// >>> import azekura, json, os, tempfile
+/// >>> folder = tempfile.mkdtemp()
+/// >>> db = azekura.Database(os.path.join(folder, "t.azk"))
+/// >>> squares = db.table("squares", key=int, value=int)
+/// >>> squares.put_many((n, n * n) for n in range(100))
+/// >>> column = {"type": "i64", "nullable": False}
+/// >>> columns = {"key": [{"name": "key", **column}], "value": [{"name": "value", **column}]}
+/// >>> spec = json.dumps({"kind": "ordered", "shards": 1, "hash_seed": "0" * 16, **columns})
+/// >>> path = os.path.join(folder, "t.azs")
+/// >>> draft = azekura.ShardDraft.begin(path, spec)
+/// >>> writer = draft.writer("attempt-1", 0)
+/// >>> rows = writer.write(squares.to_arrow())
+/// >>> version = draft.commit(writer.finish())
+/// >>> reader = azekura.ShardedReader(path)
+/// >>> reader[9], reader.get(100), 5 in reader, len(reader), reader.get_many([3, 4, 500])
+/// (81, None, True, 100, [9, 16, None])
+/// >>> some = db.table("some", key=int, value=int)
+/// >>> some.from_arrow(reader.batches(lo=10, hi=13)), list(some)
+/// (3, [10, 11, 12])
+/// >>> reader.version, reader.refresh()    # nobody has committed another one
+/// (1, False)
+/// >>> db.close()
 #[pyclass(module = "azekura", frozen)]
 pub struct ShardedReader {
     root: PathBuf,

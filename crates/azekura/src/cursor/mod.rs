@@ -182,6 +182,34 @@ impl Cursor {
         self.go(Direction::Backward)
     }
 
+    /// The record that was given out last, once more. None after a seek, and where a step has come to an end.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-cursor-current-{}.azk", std::process::id()));
+    /// use azekura::{Db, Options, TableKind};
+    /// let db = Db::open(&path, Options::new())?;
+    /// let t = db.table("t", TableKind::Ordered)?;
+    /// t.put_many([("ada", "1815"), ("alan", "1912")])?;
+    /// let mut cursor = t.cursor()?;
+    /// assert!(cursor.current()?.is_none());
+    /// cursor.next()?;
+    /// let (key, value) = cursor.current()?.unwrap();
+    /// assert_eq!((key, value.bytes()?), (&b"ada"[..], &b"1815"[..]));
+    /// assert_eq!(cursor.next()?.unwrap().0, b"alan");
+    /// # drop(cursor); drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`next`](Cursor::next): the error of a step that has failed is repeated.
+    pub fn current(&mut self) -> Result<Option<(&[u8], LazyValue<'_>)>> {
+        self.db.engine.life.check()?;
+        if let Some(e) = &self.failed {
+            return Err(e.clone());
+        }
+        if self.place == CursorPosition::Given { self.given().map(Some) } else { Ok(None) }
+    }
+
     #[inline(always)]
     fn go(&mut self, to: Direction) -> Result<Option<(&[u8], LazyValue<'_>)>> {
         self.db.engine.life.check()?;
