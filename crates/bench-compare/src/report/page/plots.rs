@@ -44,6 +44,9 @@ pub fn of(workload: Workload, cases: &[&CaseResult]) -> Vec<Plot> {
         | Workload::Small
         | Workload::Scan
         | Workload::Delete
+        | Workload::Ttl
+        | Workload::Counters
+        | Workload::Feed
         | Workload::Recover
         | Workload::Open => cases.iter().flat_map(|case| headlines(case)).collect(),
     }
