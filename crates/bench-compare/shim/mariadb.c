@@ -5,7 +5,8 @@
  * way into the server. With the index in place, a row replaces the one with its key. In bulk, the table has
  * no index until the first sync, reader or removal. Then it is built at once.
  *
- * Keys are read as big-endian numbers, so the numbers have the same order as the bytes. */
+ * Keys are read as big-endian numbers, so the numbers have the same order as the bytes. mariadb_fields.h has
+ * the table of the index workload. */
 
 #include "peer.h"
 
@@ -13,14 +14,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { KEY_BYTES = 8, VALUE_BYTES = 8, ROW_BYTES_MAX = 48 };
+enum { KEY_BYTES = 8, VALUE_BYTES = 8, ROW_BYTES_MAX = 4096 };
 static const size_t rows_bytes_max = 8 << 20; /* then they are sent before the commit */
 
 typedef struct store {
   char socket[108];
   int transactions;
   pthread_mutex_t indexing;
-  int indexed;
+  int indexed; /* it has its primary key */
+  int fields;  /* the index workload's table */
 } store;
 
 typedef struct writer {
@@ -36,8 +38,10 @@ typedef struct writer {
   int sent_unindexed; /* rows of the transaction */
 } writer;
 
+struct fields;
 typedef struct reader {
   MYSQL *db;
+  struct fields *fields; /* instead of `get`, with an index */
   MYSQL_STMT *get;
   uint64_t key;
   uint32_t halves[2];
@@ -69,10 +73,10 @@ static uint64_t number(const uint8_t *key) {
   return word;
 }
 
-static void see(bench_seen *seen, uint64_t key, const uint32_t halves[2]) {
+static void see(bench_seen *seen, uint64_t key, const void *value, size_t value_bytes) {
   uint8_t bytes[KEY_BYTES];
   for (int at = 0; at < KEY_BYTES; ++at) bytes[at] = (uint8_t)(key >> (56 - 8 * at));
-  bench_see(seen, bytes, sizeof bytes, halves, VALUE_BYTES);
+  bench_see(seen, bytes, sizeof bytes, value, value_bytes);
 }
 
 static int run(MYSQL *db, const char *sql, bench_error *error) {
@@ -118,11 +122,15 @@ static void bind_u32(MYSQL_BIND *bind, uint32_t *at) {
   bind->buffer = at;
 }
 
+#include "mariadb_fields.h"
+
 static int create(const store *s, const char *engine, bench_error *error) {
   MYSQL *db = connect_to(s, NULL, error);
   if (db == NULL) return -1;
   char sql[256];
-  snprintf(sql, sizeof sql,
+  if (s->fields) snprintf(sql, sizeof sql, fields_table, engine);
+  else
+    snprintf(sql, sizeof sql,
            "CREATE TABLE bench.t (k BIGINT UNSIGNED NOT NULL%s, a INT UNSIGNED NOT NULL, "
            "b INT UNSIGNED NOT NULL) ENGINE=%s",
            s->indexed ? " PRIMARY KEY" : "", engine);
@@ -138,6 +146,7 @@ static void *store_open(const bench_open *how, const char *engine, int transacti
   snprintf(s->socket, sizeof s->socket, "%s", how->path);
   s->transactions = transactions;
   s->indexed = !bulk || !(how->flags & BENCH_CREATE);
+  s->fields = (how->flags & BENCH_INDEXED) != 0;
   pthread_mutex_init(&s->indexing, NULL);
   if (!(how->flags & BENCH_CREATE) || create(s, engine, error) == 0) return s;
   free(s);
@@ -246,10 +255,10 @@ static int begin(void *raw, bench_error *error) {
 static int send_rows(writer *w, bench_error *error) {
   if (w->used == 0) return 0;
   w->sent_unindexed = !w->store->indexed;
-  const int result = run(w->db,
-                         w->store->indexed ? "LOAD DATA LOCAL INFILE 'rows' REPLACE INTO TABLE t"
-                                           : "LOAD DATA LOCAL INFILE 'rows' INTO TABLE t",
-                         error);
+  const char *load = !w->store->indexed ? "LOAD DATA LOCAL INFILE 'rows' INTO TABLE t"
+                     : w->store->fields ? "LOAD DATA LOCAL INFILE 'rows' REPLACE INTO TABLE t CHARACTER SET binary"
+                                        : "LOAD DATA LOCAL INFILE 'rows' REPLACE INTO TABLE t";
+  const int result = run(w->db, load, error);
   w->used = 0;
   return result;
 }
@@ -267,9 +276,20 @@ static char *write_number(char *to, uint64_t value, char end) {
   return to + 1;
 }
 
+static int put_field(writer *w, uint64_t key, const uint8_t *value, size_t value_bytes, bench_error *error) {
+  if (value_bytes < FIELD_BYTES || value_bytes > FIELD_BYTES + REST_BYTES_MAX)
+    return bench_fail(error, "put", "values must have 8 to 2,008 bytes");
+  char *to = write_number(w->rows + w->used, key, '\t');
+  to = write_bytes(to, value, FIELD_BYTES, '\t');
+  to = write_bytes(to, value + FIELD_BYTES, value_bytes - FIELD_BYTES, '\n');
+  w->used = (size_t)(to - w->rows);
+  return w->used < rows_bytes_max ? 0 : send_rows(w, error);
+}
+
 static int put(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value,
                size_t value_bytes, bench_error *error) {
   writer *w = raw;
+  if (w->store->fields && key_bytes == KEY_BYTES) return put_field(w, number(key), value, value_bytes, error);
   if (key_bytes != KEY_BYTES || value_bytes != VALUE_BYTES)
     return bench_fail(error, "put", "keys and values must have 8 bytes");
   uint32_t halves[2];
@@ -300,6 +320,7 @@ static int commit(void *raw, bench_error *error) {
 
 static void reader_close(void *raw) {
   reader *r = raw;
+  fields_close(r->fields);
   if (r->get != NULL) mysql_stmt_close(r->get);
   if (r->many != NULL) mysql_stmt_close(r->many);
   if (r->db != NULL) mysql_close(r->db);
@@ -314,6 +335,11 @@ static void *reader_open(void *raw, bench_error *error) {
   reader *r = bench_new(sizeof *r, error);
   if (r == NULL) return NULL;
   r->db = connect_to(raw, "bench", error);
+  if (((store *)raw)->fields) {
+    if (r->db != NULL && (r->fields = fields_open(r->db, error)) != NULL) return r;
+    reader_close(r);
+    return NULL;
+  }
   if (r->db != NULL) r->get = prepare(r->db, "SELECT a, b FROM t WHERE k = ?", error);
   if (r->get != NULL) {
     MYSQL_BIND key, halves[2];
@@ -331,6 +357,7 @@ static int get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **
                size_t *value_bytes, bench_error *error) {
   reader *r = raw;
   if (key_bytes != KEY_BYTES) return bench_fail(error, "get", "keys must have 8 bytes");
+  if (r->fields != NULL) return fields_get(r->fields, number(key), value, value_bytes, error);
   r->key = number(key);
   if (mysql_stmt_execute(r->get) != 0) return fail_statement(r->get, "SELECT", error);
   const int rc = mysql_stmt_fetch(r->get);
@@ -397,6 +424,7 @@ static int get_many(void *raw, const bench_bytes *keys, size_t count, bench_byte
                     bench_error *error) {
   reader *r = raw;
   if (count == 0) return 0;
+  if (r->fields != NULL) return bench_fail(error, "get_many", "not of a table with an index");
   if (count != r->many_count && prepare_many(r, count, error) != 0) return -1;
   for (size_t at = 0; at < count; ++at) {
     if (keys[at].count != KEY_BYTES) return bench_fail(error, "get", "keys must have 8 bytes");
@@ -418,18 +446,25 @@ static int visit(reader *r, const char *sql, bench_seen *seen, bench_error *erro
   if (rows == NULL) return fail(r->db, "mysql_use_result", error);
   *seen = (bench_seen){0, 0};
   MYSQL_ROW row;
-  while ((row = mysql_fetch_row(rows)) != NULL) {
+  int failed = 0;
+  while (!failed && (row = mysql_fetch_row(rows)) != NULL) {
+    if (r->fields != NULL) {
+      failed = fields_see(seen, row, mysql_fetch_lengths(rows), error) != 0;
+      continue;
+    }
     const uint32_t halves[2] = {(uint32_t)strtoul(row[1], NULL, 10), (uint32_t)strtoul(row[2], NULL, 10)};
-    see(seen, strtoull(row[0], NULL, 10), halves);
+    see(seen, strtoull(row[0], NULL, 10), halves, VALUE_BYTES);
   }
-  const int failed = mysql_errno(r->db) != 0;
-  if (failed) fail(r->db, "mysql_fetch_row", error);
+  const int broken = !failed && mysql_errno(r->db) != 0;
+  failed = failed || broken;
+  if (broken) fail(r->db, "mysql_fetch_row", error);
   mysql_free_result(rows);
   return failed ? -1 : 0;
 }
 
 static int scan(void *raw, bench_seen *seen, bench_error *error) {
-  return visit(raw, "SELECT k, a, b FROM t", seen, error);
+  const reader *r = raw;
+  return visit(raw, r->fields != NULL ? "SELECT k, f, v FROM t" : "SELECT k, a, b FROM t", seen, error);
 }
 
 static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench_error *error) {
@@ -439,9 +474,17 @@ static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench
     snprintf(from, sizeof from, "WHERE k %s %llu", range->down ? "<=" : ">=",
              (unsigned long long)number(range->from));
   }
-  snprintf(sql, sizeof sql, "SELECT k, a, b FROM t FORCE INDEX (PRIMARY) %s ORDER BY k %s LIMIT %llu", from,
+  const reader *r = raw;
+  snprintf(sql, sizeof sql, "SELECT k, %s FROM t FORCE INDEX (PRIMARY) %s ORDER BY k %s LIMIT %llu",
+           r->fields != NULL ? "f, v" : "a, b", from,
            range->down ? "DESC" : "", (unsigned long long)range->limit);
   return visit(raw, sql, seen, error);
+}
+
+static int find(void *raw, const uint8_t *field, size_t field_bytes, bench_seen *seen, bench_error *error) {
+  reader *r = raw;
+  if (r->fields == NULL) return bench_fail(error, "find", "the table has no index");
+  return fields_find(r->fields, field, field_bytes, seen, error);
 }
 
 #define PEER(symbol, engine, transactions, bulk)                                                     \
@@ -467,6 +510,7 @@ static int range_of(void *raw, const bench_range *range, bench_seen *seen, bench
       .scan = scan,                                                                                  \
       .range = range_of,                                                                             \
       .reader_close = reader_close,                                                                  \
+      .find = find,                                                                                  \
   }
 
 PEER(myisam, "MyISAM", 0, 0);

@@ -26,6 +26,7 @@ enum {
   BENCH_DURABLE = 2,   /* a commit returns when its records are on the device */
   BENCH_ASCENDING = 4, /* every key put will be greater than the one before */
   BENCH_INDEXED = 8,   /* there is an index of the first 8 bytes of values */
+  BENCH_FED = 16,      /* what every transaction changes is kept for changes_open */
 };
 
 typedef struct bench_error {
@@ -38,6 +39,7 @@ typedef struct bench_open {
   uint64_t records;      /* how many records there will be */
   uint64_t raw_bytes;    /* keys and values of all those records */
   uint32_t flags;        /* BENCH_* */
+  uint64_t lives_ms;     /* records are gone so long after they were put; 0: they stay */
 } bench_open;
 
 typedef struct bench_bytes {
@@ -92,6 +94,15 @@ typedef struct bench_peer {
   void (*reader_close)(void *reader);
   /* Visits the records whose values begin with these 8 bytes, by the index. NULL if there is none. */
   int (*find)(void *reader, const uint8_t *field, size_t field_bytes, bench_seen *seen, bench_error *error);
+  /* Adds to the little-endian 64-bit number that a key's value is, within the transaction. Writers may do so
+   * at once. An absent key gets the number. NULL if there is no way that needs no lock of the caller's. */
+  int (*add)(void *writer, const uint8_t *key, size_t key_bytes, uint64_t n, bench_error *error);
+  /* A reader of all changes since the store was made, in the order of the commits: for a store that was
+   * created and opened with BENCH_FED. NULL, all three, if they are not kept. */
+  void *(*changes_open)(void *store, bench_error *error); /* NULL: failed */
+  /* Takes the changes that come next, `limit` of them or a few more. What was removed has an empty value. */
+  int (*changes_take)(void *changes, uint64_t limit, bench_seen *seen, bench_error *error);
+  void (*changes_close)(void *changes);
 } bench_peer;
 
 extern const bench_peer bench_kyoto_hash;
@@ -167,6 +178,30 @@ static inline void bench_see(bench_seen *seen, const void *key, size_t key_bytes
                              size_t value_bytes) {
   ++seen->records;
   seen->sum += bench_record_sum((const uint8_t *)key, key_bytes, (const uint8_t *)value, value_bytes);
+}
+
+/* A little-endian number of 8 bytes; 0 for a value of another length. */
+static inline uint64_t bench_number(const void *value, size_t value_bytes) {
+  const uint8_t *bytes = (const uint8_t *)value;
+  uint64_t number = 0;
+  if (value_bytes != 8) return 0;
+  for (int at = 7; at >= 0; --at) number = number << 8 | bytes[at];
+  return number;
+}
+
+static inline void bench_write_number(uint8_t bytes[8], uint64_t number) {
+  for (int at = 0; at < 8; ++at) bytes[at] = (uint8_t)(number >> 8 * at);
+}
+
+/* A change as one value: four bytes for the length of the key, the key, the new value. */
+static inline void bench_see_change(bench_seen *seen, const void *change, size_t change_bytes) {
+  const uint8_t *bytes = (const uint8_t *)change;
+  uint32_t key_bytes = 0;
+  if (change_bytes >= sizeof key_bytes) memcpy(&key_bytes, bytes, sizeof key_bytes);
+  const size_t behind = change_bytes - (change_bytes < sizeof key_bytes ? change_bytes : sizeof key_bytes);
+  if (key_bytes > behind) key_bytes = (uint32_t)behind;
+  bytes += change_bytes - behind;
+  bench_see(seen, bytes, key_bytes, bytes + key_bytes, behind - key_bytes);
 }
 
 /* The order of keys: as unsigned bytes, a prefix before what it begins. */

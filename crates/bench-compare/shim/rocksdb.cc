@@ -5,15 +5,19 @@
 #include "peer.h"
 
 #include <rocksdb/cache.h>
+#include <rocksdb/compaction_filter.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/iterator.h>
+#include <rocksdb/merge_operator.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/transaction_log.h>
 #include <rocksdb/version.h>
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +30,47 @@ constexpr uint64_t kBlockBytes = 4096;
 constexpr int kFilterBits = 10;
 constexpr uint64_t kIndexEntryBytes = 32;
 
+constexpr uint64_t kLogKeptSeconds = 24 * 3600;
+constexpr size_t kTimeBytes = 8;
+
 struct Store {
+  std::unique_ptr<rocksdb::CompactionFilter> filter;  // outlives the database
   std::unique_ptr<rocksdb::DB> db;
   bool durable = false;
+  uint64_t lives_ms = 0;
+};
+
+uint64_t NowMs() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+// Numbers are added up when they are read or merged.
+class Adds : public rocksdb::AssociativeMergeOperator {
+ public:
+  bool Merge(const rocksdb::Slice &, const rocksdb::Slice *old, const rocksdb::Slice &operand, std::string *sum,
+             rocksdb::Logger *) const override {
+    const uint64_t number = old == nullptr ? 0 : bench_number(old->data(), old->size());
+    uint8_t bytes[8];
+    bench_write_number(bytes, number + bench_number(operand.data(), operand.size()));
+    sum->assign(reinterpret_cast<const char *>(bytes), sizeof bytes);
+    return true;
+  }
+  const char *Name() const override { return "adds"; }
+};
+
+// A record that lives for a time ends in the time when it is over. Whoever gets it compares, and compactions
+// leave it out from then on.
+bool IsOver(const rocksdb::Slice &value, uint64_t now_ms) {
+  return value.size() >= kTimeBytes && bench_number(value.data() + value.size() - kTimeBytes, kTimeBytes) <= now_ms;
+}
+
+class Expired : public rocksdb::CompactionFilter {
+ public:
+  bool Filter(int, const rocksdb::Slice &, const rocksdb::Slice &value, std::string *, bool *) const override {
+    return IsOver(value, NowMs());
+  }
+  const char *Name() const override { return "expired"; }
 };
 
 }  // namespace
@@ -81,21 +123,108 @@ rocksdb::Options OptionsFor(const bench_open *how) {
   options.allow_concurrent_memtable_write = false;
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
+  options.merge_operator = std::make_shared<Adds>();
+  if (how->flags & BENCH_FED) options.WAL_ttl_seconds = kLogKeptSeconds;
+  if (how->lives_ms != 0) {
+    // Files in which all has expired are compacted, if nothing else does it.
+    options.ttl = how->lives_ms / 1000 + 1;
+    options.periodic_compaction_seconds = options.ttl;
+  }
   return options;
 }
 
 void *StoreOpen(const bench_open *how, bench_error *error) {
   rocksdb::DB *db = nullptr;
-  const auto status = rocksdb::DB::Open(OptionsFor(how), std::string(how->path) + "/rocksdb", &db);
+  auto store = std::make_unique<Store>();
+  auto options = OptionsFor(how);
+  store->lives_ms = how->lives_ms;
+  if (how->lives_ms != 0) {
+    store->filter = std::make_unique<Expired>();
+    options.compaction_filter = store->filter.get();
+  }
+  const auto status = rocksdb::DB::Open(options, std::string(how->path) + "/rocksdb", &db);
   if (!status.ok()) {
     Fail(status, "DB::Open", error);
     return nullptr;
   }
-  auto *store = new Store;
   store->db.reset(db);
   store->durable = how->flags & BENCH_DURABLE;
-  return store;
+  return store.release();
 }
+
+int PutFor(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t *value, size_t value_bytes,
+           bench_error *error) {
+  auto *writer = static_cast<Writer *>(raw);
+  if (writer->store->lives_ms == 0) return Put(raw, key, key_bytes, value, value_bytes, error);
+  uint8_t time[kTimeBytes];
+  bench_write_number(time, NowMs() + writer->store->lives_ms);
+  const rocksdb::Slice keys[] = {Bytes(key, key_bytes)};
+  const rocksdb::Slice values[] = {Bytes(value, value_bytes), Bytes(time, kTimeBytes)};
+  return Told(writer->batch.Put(rocksdb::SliceParts(keys, 1), rocksdb::SliceParts(values, 2)), "WriteBatch::Put", error);
+}
+
+int Add(void *raw, const uint8_t *key, size_t key_bytes, uint64_t n, bench_error *error) {
+  uint8_t operand[8];
+  bench_write_number(operand, n);
+  auto &batch = static_cast<Writer *>(raw)->batch;
+  return Told(batch.Merge(Bytes(key, key_bytes), Bytes(operand, sizeof operand)), "WriteBatch::Merge", error);
+}
+
+// Reads the log. The files of it that are no longer needed are kept in its archive.
+struct Changes {
+  Store *store;
+  rocksdb::SequenceNumber next = 1;
+  std::unique_ptr<rocksdb::TransactionLogIterator> at;
+};
+
+class Sees : public rocksdb::WriteBatch::Handler {
+ public:
+  rocksdb::Status PutCF(uint32_t, const rocksdb::Slice &key, const rocksdb::Slice &value) override {
+    bench_see(&seen, key.data(), key.size(), value.data(), value.size());
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status DeleteCF(uint32_t, const rocksdb::Slice &key) override {
+    bench_see(&seen, key.data(), key.size(), nullptr, 0);
+    return rocksdb::Status::OK();
+  }
+  bench_seen seen{};
+};
+
+void *ChangesOpen(void *raw, bench_error *) {
+  auto *changes = new Changes;
+  changes->store = static_cast<Store *>(raw);
+  return changes;
+}
+
+// Goes on where it stood. A new iterator is needed where the old one cannot see what was added.
+rocksdb::Status Resume(Changes *changes) {
+  if (changes->at != nullptr && !changes->at->Valid() && changes->at->status().ok()) changes->at->Next();
+  if (changes->at != nullptr && changes->at->status().ok()) return rocksdb::Status::OK();
+  changes->at.reset();
+  if (changes->store->db->GetLatestSequenceNumber() < changes->next) return rocksdb::Status::OK();
+  return changes->store->db->GetUpdatesSince(changes->next, &changes->at);
+}
+
+int ChangesTake(void *raw, uint64_t limit, bench_seen *seen, bench_error *error) {
+  auto *changes = static_cast<Changes *>(raw);
+  Sees sees;
+  const auto resumed = Resume(changes);
+  // What is being written has no log yet.
+  if (!resumed.ok() && !resumed.IsNotFound()) return Fail(resumed, "DB::GetUpdatesSince", error);
+  while (changes->at != nullptr && changes->at->Valid() && sees.seen.records < limit) {
+    auto batch = changes->at->GetBatch();
+    const auto status = batch.writeBatchPtr->Iterate(&sees);
+    if (!status.ok()) return Fail(status, "WriteBatch::Iterate", error);
+    changes->next = batch.sequence + static_cast<rocksdb::SequenceNumber>(batch.writeBatchPtr->Count());
+    changes->at->Next();
+  }
+  if (changes->at != nullptr && !changes->at->status().ok() && !changes->at->status().IsTryAgain())
+    return Fail(changes->at->status(), "TransactionLogIterator::Next", error);
+  *seen = sees.seen;
+  return 0;
+}
+
+void ChangesClose(void *raw) { delete static_cast<Changes *>(raw); }
 
 int StoreSync(void *raw, bench_error *error) {
   return Told(static_cast<Store *>(raw)->db->FlushWAL(true), "DB::FlushWAL", error);
@@ -130,6 +259,9 @@ int Get(void *raw, const uint8_t *key, size_t key_bytes, const uint8_t **value, 
   if (!status.ok()) return Fail(status, "DB::Get", error);
   *value = Pointer(reader->value);
   *value_bytes = reader->value.size();
+  if (reader->store->lives_ms == 0) return 1;
+  if (IsOver(reader->value, NowMs()) || *value_bytes < kTimeBytes) return 0;
+  *value_bytes -= kTimeBytes;
   return 1;
 }
 
@@ -172,14 +304,17 @@ extern "C" const bench_peer bench_rocksdb = {
     "four write buffers of 8 MiB, LRU block cache of what they, the indexes and the filters leave of the budget; "
     "10-bit Bloom filter, blocks of 4 KiB with a hash index, dynamic level sizes, 2 background jobs, no concurrent "
     "writes to a buffer, no periodic statistics, no compression; a WriteBatch a transaction, synced only when "
-    "durable; MultiGet for many; settled by CompactRange",
+    "durable; MultiGet for many; settled by CompactRange; Merge with an operator that adds for the "
+    "counters; for the ttl workload eight bytes of time behind each value, which gets compare, a compaction filter "
+    "that drops what is over, ttl and periodic_compaction_seconds as long as records live; for the feed workload "
+    "GetUpdatesSince, with WAL_ttl_seconds of a day",
     StoreOpen,
     StoreSync,
     StoreSettle,
     StoreClose,
     WriterOpen,
     Begin,
-    Put,
+    PutFor,
     Remove,
     Commit,
     WriterClose,
@@ -190,4 +325,9 @@ extern "C" const bench_peer bench_rocksdb = {
     Scan,
     Range,
     ReaderClose,
+    nullptr,
+    Add,
+    ChangesOpen,
+    ChangesTake,
+    ChangesClose,
 };

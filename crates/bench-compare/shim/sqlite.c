@@ -18,10 +18,11 @@ typedef struct store {
   int page_bytes;
   int durable;
   int indexed;
+  int fed;
   sqlite3 *db;
 } store;
 
-enum { PUT, REMOVE, BEGIN, COMMIT, WRITES };
+enum { PUT, REMOVE, BEGIN, COMMIT, ADD, WRITES };
 typedef struct writer {
   sqlite3 *db;
   sqlite3_stmt *statements[WRITES];
@@ -34,6 +35,12 @@ typedef struct reader {
   sqlite3_stmt *find; /* NULL without an index */
   sqlite3_stmt *ranges[WAYS];
 } reader;
+
+typedef struct changes {
+  sqlite3 *db;
+  sqlite3_stmt *next;
+  sqlite3_int64 taken; /* the number of the last change */
+} changes;
 
 static int fail(sqlite3 *db, const char *call, bench_error *error) {
   return bench_fail(error, call, db == NULL ? "out of memory" : sqlite3_errmsg(db));
@@ -70,6 +77,12 @@ static sqlite3 *connect(const store *s, int create, uint64_t cache_bytes, bench_
   return NULL;
 }
 
+/* REPLACE of a row that is there fires no trigger for its removal. */
+static const char tell_changes[] =
+    "CREATE TABLE changes (n INTEGER PRIMARY KEY, k BLOB NOT NULL, v BLOB NOT NULL);"
+    "CREATE TRIGGER put AFTER INSERT ON kv BEGIN INSERT INTO changes (k, v) VALUES (new.k, new.v); END;"
+    "CREATE TRIGGER removed AFTER DELETE ON kv BEGIN INSERT INTO changes (k, v) VALUES (old.k, x''); END";
+
 static void *store_open(const bench_open *how, bench_error *error) {
   store *s = bench_new(sizeof *s, error);
   if (s == NULL) return NULL;
@@ -77,6 +90,7 @@ static void *store_open(const bench_open *how, bench_error *error) {
   s->budget_bytes = how->budget_bytes;
   s->durable = (how->flags & BENCH_DURABLE) != 0;
   s->indexed = (how->flags & BENCH_INDEXED) != 0;
+  s->fed = (how->flags & BENCH_FED) != 0;
   /* A record larger than about a quarter of a page spills into its own pages. */
   const uint64_t record_bytes = bench_record_bytes(how);
   s->page_bytes = record_bytes < 900 ? 4096 : record_bytes < 3600 ? 16384 : 65536;
@@ -84,7 +98,8 @@ static void *store_open(const bench_open *how, bench_error *error) {
   s->db = connect(s, create, UINT64_C(1) << 20, error);
   if (s->db != NULL &&
       (!create || run(s->db, "CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID", error) == 0) &&
-      (!create || !s->indexed || run(s->db, "CREATE INDEX field ON kv (substr(v, 1, 8))", error) == 0))
+      (!create || !s->indexed || run(s->db, "CREATE INDEX field ON kv (substr(v, 1, 8))", error) == 0) &&
+      (!create || !s->fed || run(s->db, tell_changes, error) == 0))
     return s;
   sqlite3_close(s->db);
   free(s);
@@ -113,6 +128,24 @@ static void writer_close(void *raw) {
   free(w);
 }
 
+/* The SQL function plus(value, n): a number as the value of a record, and an integer. */
+static void plus(sqlite3_context *context, int count, sqlite3_value **values) {
+  (void)count;
+  uint8_t sum[8];
+  const void *value = sqlite3_value_blob(values[0]);
+  const uint64_t old = bench_number(value, (size_t)sqlite3_value_bytes(values[0]));
+  bench_write_number(sum, old + (uint64_t)sqlite3_value_int64(values[1]));
+  sqlite3_result_blob(context, sum, sizeof sum, SQLITE_TRANSIENT);
+}
+
+static int prepare_add(writer *w, bench_error *error) {
+  const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
+  if (sqlite3_create_function(w->db, "plus", 2, flags, NULL, plus, NULL, NULL) != SQLITE_OK)
+    return fail(w->db, "sqlite3_create_function", error);
+  return prepare(w->db, "INSERT INTO kv VALUES (?1, plus(x'', ?2)) ON CONFLICT (k) DO UPDATE SET v = plus(v, ?2)",
+                 &w->statements[ADD], error);
+}
+
 static void *writer_open(void *raw, bench_error *error) {
   store *s = raw;
   writer *w = bench_new(sizeof *w, error);
@@ -121,7 +154,7 @@ static void *writer_open(void *raw, bench_error *error) {
   if (w->db != NULL && prepare(w->db, "REPLACE INTO kv VALUES (?, ?)", &w->statements[PUT], error) == 0 &&
       prepare(w->db, "DELETE FROM kv WHERE k = ?", &w->statements[REMOVE], error) == 0 &&
       prepare(w->db, "BEGIN IMMEDIATE", &w->statements[BEGIN], error) == 0 &&
-      prepare(w->db, "COMMIT", &w->statements[COMMIT], error) == 0)
+      prepare(w->db, "COMMIT", &w->statements[COMMIT], error) == 0 && prepare_add(w, error) == 0)
     return w;
   writer_close(w);
   return NULL;
@@ -129,7 +162,7 @@ static void *writer_open(void *raw, bench_error *error) {
 
 /* Runs a statement that returns no rows. */
 static int step(writer *w, int which, bench_error *error) {
-  static const char *const names[WRITES] = {"REPLACE", "DELETE", "BEGIN", "COMMIT"};
+  static const char *const names[WRITES] = {"REPLACE", "DELETE", "BEGIN", "COMMIT", "INSERT ON CONFLICT"};
   sqlite3_step(w->statements[which]);
   return sqlite3_reset(w->statements[which]) == SQLITE_OK ? 0 : fail(w->db, names[which], error);
 }
@@ -151,6 +184,13 @@ static int remove_key(void *raw, const uint8_t *key, size_t key_bytes, bench_err
 }
 
 static int commit(void *raw, bench_error *error) { return step(raw, COMMIT, error); }
+
+static int add(void *raw, const uint8_t *key, size_t key_bytes, uint64_t n, bench_error *error) {
+  writer *w = raw;
+  sqlite3_bind_blob64(w->statements[ADD], 1, key, key_bytes, SQLITE_STATIC);
+  sqlite3_bind_int64(w->statements[ADD], 2, (sqlite3_int64)n);
+  return step(w, ADD, error);
+}
 
 static void reader_close(void *raw) {
   reader *r = raw;
@@ -235,13 +275,50 @@ static int scan(void *raw, bench_seen *seen, bench_error *error) {
   return range_of(raw, &all, seen, error);
 }
 
+static void changes_close(void *raw) {
+  changes *c = raw;
+  sqlite3_finalize(c->next);
+  sqlite3_close(c->db);
+  free(c);
+}
+
+static void *changes_open(void *raw, bench_error *error) {
+  store *s = raw;
+  changes *c = bench_new(sizeof *c, error);
+  if (c == NULL) return NULL;
+  c->db = connect(s, 0, s->budget_bytes / 8, error);
+  if (c->db != NULL && prepare(c->db, "SELECT n, k, v FROM changes WHERE n > ?1 ORDER BY n LIMIT ?2", &c->next, error) == 0)
+    return c;
+  changes_close(c);
+  return NULL;
+}
+
+static int changes_take(void *raw, uint64_t limit, bench_seen *seen, bench_error *error) {
+  changes *c = raw;
+  bench_seen sum = {0, 0};
+  int rc;
+  sqlite3_bind_int64(c->next, 1, c->taken);
+  sqlite3_bind_int64(c->next, 2, (sqlite3_int64)limit);
+  while ((rc = sqlite3_step(c->next)) == SQLITE_ROW) {
+    const void *key = sqlite3_column_blob(c->next, 1), *value = sqlite3_column_blob(c->next, 2);
+    bench_see(&sum, key, (size_t)sqlite3_column_bytes(c->next, 1), value, (size_t)sqlite3_column_bytes(c->next, 2));
+    c->taken = sqlite3_column_int64(c->next, 0);
+  }
+  sqlite3_reset(c->next);
+  if (rc != SQLITE_DONE) return fail(c->db, "SELECT", error);
+  *seen = sum;
+  return 0;
+}
+
 const bench_peer bench_sqlite = {
     .version = version,
     .configuration = "a table of two BLOBs WITHOUT ROWID; page_size 4096, or 16384 or 65536 for records above "
                      "900 or 3,600 bytes; journal_mode WAL, synchronous NORMAL, or FULL when durable; "
                      "cache_size budget / 2 in a writer, budget / 8 in a reader; mmap_size budget / 2; "
                      "wal_autocheckpoint 64 MiB; prepared statements; one read transaction a phase, one "
-                     "for each get beside a writer; for the index workload an index of substr(v, 1, 8)",
+                     "for each get beside a writer; for the index workload an index of substr(v, 1, 8); "
+                     "a counter is changed by one INSERT ON CONFLICT with a function of the program's; for the "
+                     "feed workload triggers that insert into a table of changes, read by its number",
     .store_open = store_open,
     .store_sync = store_sync,
     .store_close = store_close,
@@ -258,4 +335,8 @@ const bench_peer bench_sqlite = {
     .range = range_of,
     .reader_close = reader_close,
     .find = find,
+    .add = add,
+    .changes_open = changes_open,
+    .changes_take = changes_take,
+    .changes_close = changes_close,
 };

@@ -38,6 +38,15 @@ pub enum Workload {
     Scan,
     /// Half of the records removed at random; then the file's size and gets.
     Delete,
+    /// A cache: records that live for a tenth of the time are put all the time, as many in each life as there are
+    /// to be at once; then what that takes of processor, file and memory.
+    Ttl,
+    /// Numbers that are incremented at random, many in a transaction, and got; then one of them is, by four
+    /// threads.
+    Counters,
+    /// Records put with every change kept for a reader, beside the same without; the changes taken afterwards,
+    /// and while they are made.
+    Feed,
     /// The time to open a database whose process was killed in the middle of a load.
     Recover,
     /// The time to open a database and get one record.
@@ -83,7 +92,7 @@ impl Case {
     pub fn shape(&self) -> Shape {
         match self.workload {
             Workload::Sequential => Shape::Ascending,
-            Workload::Huge => Shape::Random16,
+            Workload::Huge | Workload::Feed => Shape::Random16,
             Workload::Pairs => Shape::Pairs,
             Workload::Text => Shape::Text,
             _ => Shape::Random8,
@@ -105,7 +114,7 @@ impl Case {
             Workload::Sequential | Workload::Lookup | Workload::Small | Workload::Index => {
                 format!("{records} records of 8 + {value} bytes, {batch}")
             }
-            Workload::Huge => format!("{records} records of 16 + {value} bytes, {batch}"),
+            Workload::Huge | Workload::Feed => format!("{records} records of 16 + {value} bytes, {batch}"),
             Workload::Text => format!("{records} records of 8…40 + 20…200 bytes, {batch}"),
             Workload::Pairs => {
                 format!(
@@ -127,6 +136,13 @@ impl Case {
                 format!("synced commits of one record of 8 + {value} bytes, {threads}, {s} s")
             }
             Workload::Delete => format!("half of {records} records of 8 + {value} bytes, {batch}"),
+            Workload::Ttl => format!(
+                "{records} records of 8 + {value} bytes at once, each for {:.1} s, for {s} s, {batch}",
+                s / 10.0
+            ),
+            Workload::Counters => {
+                format!("{records} counters incremented at random, {batch}, then one by 4 threads, for {s} s")
+            }
             Workload::Recover => {
                 format!("killed after {s} s of putting records of 8 + {value} bytes, {batch}")
             }
@@ -141,16 +157,23 @@ impl Case {
 
     /// Whether a peer can take part: its transactions and its keys must be what the case asks for.
     pub fn suits(&self, about: &About) -> bool {
-        let numbers = self.workload == Workload::Lookup && self.value_bytes == 8;
+        let numbers = match self.workload {
+            Workload::Lookup => self.value_bytes == 8,
+            workload => workload == Workload::Index,
+        };
         // A helper process answers one call after the other. A server outlives its client.
         let together =
             self.threads > 1 || self.rate_per_s.is_some() || matches!(self.workload, Workload::Mixed);
+        // What a helper is told in one message is not seen one by one.
+        let in_steps = matches!(self.workload, Workload::Ttl | Workload::Counters | Workload::Feed);
         let killed_with_us = self.workload != Workload::Recover || about.place != Place::Server;
         (self.shape() == Shape::Ascending || !about.ascending_only)
             && (numbers || !about.numbers_only)
             && !(together && matches!(about.place, Place::Helper(_)))
             && killed_with_us
             && (self.workload != Workload::Index || about.indexes)
+            && (self.workload != Workload::Feed || about.feeds)
+            && (!in_steps || about.place == Place::Here)
     }
 }
 
@@ -170,6 +193,9 @@ impl Workload {
             Self::Durable => "durable",
             Self::Scan => "scan",
             Self::Delete => "delete",
+            Self::Ttl => "ttl",
+            Self::Counters => "counters",
+            Self::Feed => "feed",
             Self::Recover => "recover",
             Self::Open => "open",
         }

@@ -141,6 +141,25 @@ pub fn peak_rss_bytes() -> u64 {
     })
 }
 
+/// The seconds that processors have worked for it so far, in user code and in the kernel.
+pub fn cpu_seconds() -> f64 {
+    outside(|outside| {
+        if !outside.used {
+            return worked_s("self");
+        }
+        outside.live.iter().map(|pid| worked_s(&pid.to_string())).sum()
+    })
+}
+
+/// Of `/proc/<pid>/stat`, whose times are in hundredths of a second.
+fn worked_s(process: &str) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name may have blanks. It stands in brackets.
+    let (_, behind) = text.rsplit_once(')').unwrap_or_default();
+    let times = behind.split_whitespace().skip(11).take(2);
+    times.filter_map(|time| time.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
 /// The memory resident now, without files.
 pub fn anonymous_rss_bytes() -> u64 {
     outside(|outside| {

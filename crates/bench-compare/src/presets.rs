@@ -84,6 +84,9 @@ fn preset(workload: Workload, quick: bool) -> Preset {
         Workload::Durable => (&[(8, M)], &[(8, M)], 1),
         Workload::Scan => (&[(100, M)], &[(100, 200 * K)], 10 * K),
         Workload::Delete => (&[(100, M)], &[(100, 100 * K)], K),
+        Workload::Ttl => (&[(24, M)], &[(24, 20 * K)], K),
+        Workload::Counters => (&[(8, 10 * M)], &[(8, 100 * K)], K),
+        Workload::Feed => (&[(44, 3 * M)], &[(44, 50 * K)], 100),
         Workload::Recover => (&[(100, 10 * M)], &[(100, M)], K),
         Workload::Open => (&[(8, 10 * M)], &[(8, M)], 65_536),
     };
@@ -92,6 +95,8 @@ fn preset(workload: Workload, quick: bool) -> Preset {
         Workload::Ycsb => (5.0, 0.2),
         Workload::Pairs => (5.0, 0.3),
         Workload::Recover => (5.0, 1.2),
+        Workload::Ttl => (60.0, 1.0),
+        Workload::Counters => (10.0, 0.5),
         _ => (10.0, 1.0),
     };
     Preset { sizes: if quick { small } else { full }, batch, seconds: if quick { fast } else { slow } }
@@ -182,7 +187,9 @@ pub fn phases_s(case: &Case, phase_s: f64) -> f64 {
         Workload::Pairs => 2.0 * phase_s + case.seconds,
         Workload::Ycsb => phase_s + 6.0 * case.seconds,
         Workload::Mixed => phase_s + case.seconds,
-        Workload::Durable => case.seconds,
+        Workload::Durable | Workload::Ttl => case.seconds,
+        Workload::Counters => 2.0 * phase_s + 1.5 * case.seconds,
+        Workload::Feed => 4.0 * phase_s,
         Workload::Recover => case.seconds + phase_s,
     }
 }

@@ -59,6 +59,9 @@ fn every_workload_runs_and_leaves_a_page() {
         "durable",
         "scan",
         "delete",
+        "ttl",
+        "counters",
+        "feed",
         "recover",
         "open",
     ];

@@ -16,10 +16,11 @@ import threading
 import time
 
 from codernitydb3.database import Database, RecordDeleted, RecordNotFound
+from codernitydb3.hash_index import HashIndex
 from codernitydb3.index import IndexException
 from codernitydb3.storage import IU_Storage
 
-OPEN, APPLY, COMMIT, ABANDON, GET, SCAN, RANGE, REFRESH, SYNC, SETTLE, CLOSE = range(1, 12)
+OPEN, APPLY, COMMIT, ABANDON, GET, SCAN, RANGE, REFRESH, SYNC, SETTLE, CLOSE, INDEX, FIND = range(1, 14)
 OPEN_HEAD = struct.Struct("<??QQQ")
 CHANGE_HEAD = struct.Struct("<?II")
 LENGTH = struct.Struct("<I")
@@ -41,6 +42,20 @@ def storage_get(self, start, size, status="c"):
 
 
 IU_Storage.get = storage_get
+
+
+class FieldIndex(HashIndex):
+    """The first 8 bytes of values. The database keeps this text beside its files."""
+
+    def __init__(self, *args, **kwargs):
+        kwargs["key_format"] = "8s"
+        super().__init__(*args, **kwargs)
+
+    def make_key_value(self, data):
+        return data["v"][:8], None
+
+    def make_key(self, key):
+        return key
 
 
 def id_of(key):
@@ -86,10 +101,23 @@ class Store:
         self.lock = threading.Lock()
         self.database = Database(path)
         if create:
-            buckets = 1 << max(16, (records - 1).bit_length())
-            self.database.create(index_kwargs={"hash_lim": buckets - 1})
+            self.buckets = 1 << max(16, (records - 1).bit_length())
+            self.database.create(index_kwargs={"hash_lim": self.buckets - 1})
         else:
             self.database.open()
+
+    def index(self):
+        self.database.add_index(FieldIndex(self.database.path, "field", hash_lim=self.buckets - 1))
+
+    def find(self, field):
+        records = total = 0
+        try:
+            for found in self.database.get_many("field", field, limit=-1, with_doc=True):
+                records += 1
+                total += record_sum(key_of(found["doc"]), found["doc"]["v"])
+        except RecordNotFound:
+            pass
+        return SEEN.pack(records, total & WORD)
 
     def put(self, key, value):
         try:
@@ -201,6 +229,10 @@ class Server:
             values = [get(key) for key in keys]
         elif kind == SCAN:
             answer = store.scan()
+        elif kind == INDEX:
+            store.index()
+        elif kind == FIND:
+            answer = store.find(bytes(body))
         elif kind == SYNC:
             store.database.fsync()
         elif kind == SETTLE:

@@ -91,9 +91,10 @@ impl Batches {
         into.set("batch_mean_ms", self.histogram.mean() / 1e6);
         into.set("batch_p99_ms", milliseconds(self.histogram.value_at_quantile(0.99)));
         into.set("batch_max_ms", milliseconds(self.histogram.max()));
-        let first = self.first.seconds_per_record();
-        if first > 0.0 {
-            into.set("growth", self.last.seconds_per_record() / first);
+        let (first, last) = (self.first.seconds_per_record(), self.last.seconds_per_record());
+        // A load that was stopped has no last part.
+        if first > 0.0 && last > 0.0 {
+            into.set("growth", last / first);
         }
         let mut done = 0;
         into.series = self
@@ -127,5 +128,16 @@ mod tests {
         assert!((measured.get("growth").unwrap_or(0.0) - 3.0).abs() < 0.01);
         assert_eq!(measured.series.len(), 100);
         assert_eq!(measured.series.last().map(|point| point.records), Some(1000));
+    }
+
+    #[test]
+    fn a_load_that_was_stopped_has_no_growth() {
+        let mut batches = Batches::new(100);
+        for _ in 0..50 {
+            batches.add(Duration::from_millis(10), 10);
+        }
+        let mut measured = Measured::default();
+        batches.report(&mut measured);
+        assert_eq!(measured.get("growth"), None);
     }
 }

@@ -1,9 +1,12 @@
 //! Azekura's two table kinds.
 
-use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
+use super::{About, Changes, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
-use azekura::{Cursor, Db, Durability, Index, Options, ReadTxn, Table, TableKind, WriteTxn};
+use azekura::{
+    ChangeKind, Cursor, Db, Durability, Feed, FeedContent, Index, Merge, Options, ReadTxn, Table, TableKind,
+    WriteTxn,
+};
 use std::ops::Bound;
 
 const TABLE: &str = "bench";
@@ -19,6 +22,8 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
             let about = About {
                 ours: true,
                 indexes: true,
+                expires: true,
+                feeds: true,
                 ordered: kind == TableKind::Ordered,
                 ..About::new(name, title)
             };
@@ -46,7 +51,8 @@ impl Peer for AzekuraPeer {
     fn configuration(&self) -> String {
         "memory_bytes(budget), durability Eventual, or Sync when durable; nothing else set; db.flush() \
          before closing; one read snapshot a phase, the table's own get beside a writer; for the index \
-         workload an index of v[0..8]:u64be"
+         workload an index of v[0..8]:u64be; for the ttl workload a table that says how long records live; \
+         WriteTxn::merge for the counters; for the feed workload set_feed(Values), read by Db::feed"
             .to_owned()
     }
 
@@ -60,7 +66,15 @@ impl Peer for AzekuraPeer {
             .durability(durability);
         let db =
             Db::open(how.dir.join(FILE), options).map_err(|error| Failure::peer(name, "Db::open", &error))?;
-        let table = db.table(TABLE, self.kind).map_err(|error| Failure::peer(name, "Db::table", &error))?;
+        let table = match how.lives {
+            None => db.table(TABLE, self.kind),
+            Some(lives) => db.expiring_table(TABLE, self.kind, lives),
+        };
+        let table = table.map_err(|error| Failure::peer(name, "Db::table", &error))?;
+        if how.fed && how.create {
+            let fed = table.set_feed(Some(FeedContent::Values));
+            fed.map_err(|error| Failure::peer(name, "Table::set_feed", &error))?;
+        }
         let index = how.indexed.then(|| table.create_index("field", "v[0..8]:u64be")).transpose();
         let index = index.map_err(|error| Failure::peer(name, "Table::create_index", &error))?;
         Ok(Box::new(AzekuraStore { name, db, table, index }))
@@ -89,6 +103,13 @@ impl Store for AzekuraStore {
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
         let snapshot = Some(self.db.read());
         Ok(Box::new(AzekuraReader { store: self, snapshot, value: Vec::new() }))
+    }
+
+    fn changes(&self) -> Result<Option<Box<dyn Changes + '_>>> {
+        let info = self.db.feed_info().map_err(self.failed("Db::feed_info"))?;
+        let Some(info) = info else { return Ok(None) };
+        let feed = self.db.feed(info.oldest).map_err(self.failed("Db::feed"))?;
+        Ok(Some(Box::new(AzekuraChanges { store: self, feed })))
     }
 
     fn sync(&self) -> Result<()> {
@@ -134,6 +155,16 @@ impl Writer for AzekuraWriter<'_> {
         }
     }
 
+    fn add(&mut self, key: &[u8], n: u64) -> Result<bool> {
+        match &mut self.txn {
+            Some(txn) => {
+                let added = txn.merge(&self.store.table, key, Merge::AddU64(n));
+                added.map_err(self.store.failed("WriteTxn::merge")).map(|()| true)
+            }
+            None => Err(self.no_transaction()),
+        }
+    }
+
     #[inline]
     fn remove(&mut self, key: &[u8]) -> Result<()> {
         match &mut self.txn {
@@ -148,6 +179,28 @@ impl Writer for AzekuraWriter<'_> {
             Some(txn) => txn.commit().map_err(self.store.failed("WriteTxn::commit")),
             None => Err(self.no_transaction()),
         }
+    }
+}
+
+struct AzekuraChanges<'store> {
+    store: &'store AzekuraStore,
+    feed: Feed,
+}
+
+impl Changes for AzekuraChanges<'_> {
+    fn take(&mut self, limit: u64) -> Result<ScanSum> {
+        let mut seen = ScanSum::default();
+        while seen.records < limit {
+            let change = self.feed.next().map_err(self.store.failed("Feed::next"))?;
+            match change.map(|change| change.kind) {
+                None => break,
+                Some(ChangeKind::Put { key, value, .. }) => seen.add(key, value.unwrap_or_default()),
+                Some(ChangeKind::Remove { key, .. }) => seen.add(key, &[]),
+                // That the table is fed.
+                Some(_) => {}
+            }
+        }
+        Ok(seen)
     }
 }
 

@@ -26,7 +26,8 @@ const MIB: u64 = 1 << 20;
 /// Each engine, once filled with its index in place and once in bulk.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     let crash = "a crash may leave a batch in part";
-    let in_place = |name, title| About { numbers_only: true, ..About::new(name, title) };
+    let last = |name, title| About { numbers_only: true, ..About::new(name, title) };
+    let in_place = |name, title| About { indexes: true, ..last(name, title) };
     [
         (
             Engine::MyIsam,
@@ -36,11 +37,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
         (
             Engine::MyIsam,
             true,
-            About {
-                transactions: false,
-                caveat: crash,
-                ..in_place("mariadb-myisam-bulk", "MyISAM, index last")
-            },
+            About { transactions: false, caveat: crash, ..last("mariadb-myisam-bulk", "MyISAM, index last") },
         ),
         (
             Engine::Aria,
@@ -50,10 +47,10 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
         (
             Engine::Aria,
             true,
-            About { transactions: false, caveat: crash, ..in_place("mariadb-aria-bulk", "Aria, index last") },
+            About { transactions: false, caveat: crash, ..last("mariadb-aria-bulk", "Aria, index last") },
         ),
         (Engine::InnoDb, false, in_place("mariadb-innodb", "MariaDB InnoDB")),
-        (Engine::InnoDb, true, in_place("mariadb-innodb-bulk", "InnoDB, index last")),
+        (Engine::InnoDb, true, last("mariadb-innodb-bulk", "InnoDB, index last")),
     ]
     .into_iter()
     .map(|(engine, bulk, about)| {
@@ -214,7 +211,7 @@ impl Peer for ServerPeer {
         };
         format!(
             "a server on a socket, performance_schema and query cache off; {own}; a table of BIGINT UNSIGNED and two \
-             INT UNSIGNED; {load}; SELECT by prepared statement, IN (…) for many; opening starts the server, closing \
+             INT UNSIGNED, or for the index workload a BIGINT UNSIGNED, an indexed BINARY(8) and a VARBINARY; {load}; SELECT by prepared statement, IN (…) for many; opening starts the server, closing \
              ends it"
         )
     }

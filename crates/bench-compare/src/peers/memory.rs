@@ -1,6 +1,6 @@
 //! A peer in memory, for tests. It is honest, or lies in a chosen way.
 
-use super::{About, Open, Peer, Reader, Store, Way, Writer};
+use super::{About, Changes, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use std::collections::BTreeMap;
@@ -10,6 +10,14 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What a store has.
+#[derive(Default)]
+struct Content {
+    map: Map,
+    /// Keys with their new values, if they are kept.
+    changes: Option<Vec<(Vec<u8>, Vec<u8>)>>,
+}
 
 /// What to get wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,21 +34,23 @@ pub enum Lie {
     ShortScan,
     /// One removed record of 64 stays.
     Kept,
+    /// One change of 64 is not told.
+    Untold,
 }
 
 /// The peer. It keeps the content of its stores after they are closed.
 pub struct MemoryPeer {
     about: About,
     lie: Lie,
-    closed: &'static Mutex<BTreeMap<PathBuf, Map>>,
+    closed: &'static Mutex<BTreeMap<PathBuf, Content>>,
 }
 
-static CLOSED: Mutex<BTreeMap<PathBuf, Map>> = Mutex::new(BTreeMap::new());
+static CLOSED: Mutex<BTreeMap<PathBuf, Content>> = Mutex::new(BTreeMap::new());
 
 impl MemoryPeer {
     /// A peer with a lie.
     pub fn new(lie: Lie) -> Self {
-        Self { about: About::new("memory", "Memory"), lie, closed: &CLOSED }
+        Self { about: About { feeds: true, ..About::new("memory", "Memory") }, lie, closed: &CLOSED }
     }
 }
 
@@ -62,22 +72,22 @@ impl Peer for MemoryPeer {
     }
 
     fn open(&self, how: &Open) -> Result<Box<dyn Store>> {
-        let map = if how.create {
-            Map::new()
+        let content = if how.create {
+            Content { map: Map::new(), changes: how.fed.then(Vec::new) }
         } else {
             locked(self.closed)
                 .remove(&how.dir)
                 .ok_or_else(|| Failure::peer(self.about.name, "open", &"no such store"))?
         };
         let (lie, closed, dir) = (self.lie, self.closed, how.dir.clone());
-        Ok(Box::new(MemoryStore { map: Mutex::new(map), lie, closed, dir }))
+        Ok(Box::new(MemoryStore { content: Mutex::new(content), lie, closed, dir }))
     }
 }
 
 struct MemoryStore {
-    map: Mutex<Map>,
+    content: Mutex<Content>,
     lie: Lie,
-    closed: &'static Mutex<BTreeMap<PathBuf, Map>>,
+    closed: &'static Mutex<BTreeMap<PathBuf, Content>>,
     dir: PathBuf,
 }
 
@@ -90,6 +100,12 @@ impl Store for MemoryStore {
         Ok(Box::new(MemoryReader { store: self, value: Vec::new(), gets: 0 }))
     }
 
+    fn changes(&self) -> Result<Option<Box<dyn Changes + '_>>> {
+        let changes = MemoryChanges { store: self, taken: 0 };
+        let kept = locked(&self.content).changes.is_some();
+        Ok(kept.then(|| -> Box<dyn Changes> { Box::new(changes) }))
+    }
+
     fn sync(&self) -> Result<()> {
         Ok(())
     }
@@ -99,8 +115,8 @@ impl Store for MemoryStore {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        let map = mem::take(&mut *locked(&self.map));
-        locked(self.closed).insert(self.dir.clone(), map);
+        let content = mem::take(&mut *locked(&self.content));
+        locked(self.closed).insert(self.dir.clone(), content);
         Ok(())
     }
 }
@@ -131,14 +147,42 @@ impl Writer for MemoryWriter<'_> {
     }
 
     fn commit(&mut self) -> Result<()> {
-        let mut map = locked(&self.store.map);
+        let Content { map, changes } = &mut *locked(&self.store.content);
         for (key, value) in self.batch.drain(..) {
+            if let Some(changes) = changes {
+                changes.push((key.clone(), value.clone().unwrap_or_default()));
+            }
             match value {
                 Some(value) => map.insert(key, value),
                 None => map.remove(&key),
             };
         }
         Ok(())
+    }
+}
+
+struct MemoryChanges<'store> {
+    store: &'store MemoryStore,
+    taken: usize,
+}
+
+impl Changes for MemoryChanges<'_> {
+    fn take(&mut self, limit: u64) -> Result<ScanSum> {
+        let content = locked(&self.store.content);
+        let mut seen = ScanSum::default();
+        for (key, value) in content.changes.iter().flatten().skip(self.taken) {
+            self.taken += 1;
+            let lie = if self.taken.is_multiple_of(64) { self.store.lie } else { Lie::None };
+            match (lie, value.split_last()) {
+                (Lie::Untold, _) => {}
+                (Lie::FlippedBit, Some((last, rest))) => seen.add(key, &[rest, &[*last ^ 1]].concat()),
+                _ => seen.add(key, value),
+            }
+            if seen.records >= limit {
+                break;
+            }
+        }
+        Ok(seen)
     }
 }
 
@@ -157,7 +201,7 @@ impl Reader for MemoryReader<'_> {
         self.gets += 1;
         let now = self.gets.is_multiple_of(64);
         self.value.clear();
-        match locked(&self.store.map).get(key) {
+        match locked(&self.store.content).map.get(key) {
             Some(_) if now && self.store.lie == Lie::Forgotten => return Ok(None),
             Some(value) => self.value.extend_from_slice(value),
             None if self.store.lie == Lie::Invented => self.value.extend_from_slice(b"invented"),
@@ -173,11 +217,11 @@ impl Reader for MemoryReader<'_> {
     }
 
     fn scan(&mut self) -> Result<ScanSum> {
-        Ok(self.sum(locked(&self.store.map).iter(), u64::MAX))
+        Ok(self.sum(locked(&self.store.content).map.iter(), u64::MAX))
     }
 
     fn range(&mut self, from: Option<&[u8]>, limit: u64, way: Way) -> Result<Option<ScanSum>> {
-        let map = locked(&self.store.map);
+        let map = &locked(&self.store.content).map;
         let from = from.map_or(Bound::Unbounded, Bound::Included);
         Ok(Some(match way {
             Way::Up => self.sum(map.range::<[u8], _>((from, Bound::Unbounded)), limit),
@@ -192,7 +236,7 @@ impl Reader for MemoryReader<'_> {
 
 impl MemoryReader<'_> {
     fn found(&self, field: &[u8; 8]) -> ScanSum {
-        let map = locked(&self.store.map);
+        let map = &locked(&self.store.content).map;
         self.sum(map.iter().filter(|(_, value)| value.starts_with(field)), u64::MAX)
     }
 

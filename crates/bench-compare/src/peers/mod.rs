@@ -50,6 +50,10 @@ pub struct Open {
     pub ascending: bool,
     /// Keep an index of the first 8 bytes of values.
     pub indexed: bool,
+    /// Records are gone by themselves so long after they were put. Only for peers that can do that.
+    pub lives: Option<Duration>,
+    /// Keep what every transaction changes, for [`Store::changes`]. Only for peers that can do that.
+    pub fed: bool,
 }
 
 /// Where a peer's code runs. A process started for a peer is killed when this one ends, for whatever reason.
@@ -87,6 +91,10 @@ pub struct About {
     pub numbers_only: bool,
     /// Keeps indexes of values.
     pub indexes: bool,
+    /// Lets records go by themselves after some time, as soon as it is over.
+    pub expires: bool,
+    /// Keeps what was changed for a reader, in the order of the commits.
+    pub feeds: bool,
     /// What makes it different in a comparison, or empty.
     pub caveat: &'static str,
     /// How to get it. Empty if it is built with this program.
@@ -107,6 +115,8 @@ impl About {
             place: Place::Here,
             numbers_only: false,
             indexes: false,
+            expires: false,
+            feeds: false,
             caveat: "",
             get: "",
         }
@@ -135,6 +145,10 @@ pub trait Store: Send + Sync {
     fn writer(&self) -> Result<Box<dyn Writer + '_>>;
     /// A reader for the calling thread. It may keep seeing the present state.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
+    /// A reader of all changes since the store was made, if it was opened to keep them. `None` otherwise.
+    fn changes(&self) -> Result<Option<Box<dyn Changes + '_>>> {
+        Ok(None)
+    }
     /// Makes everything committed durable.
     fn sync(&self) -> Result<()>;
     /// Finishes work that would otherwise go on in the background. Returns `false` if there is no such work.
@@ -154,10 +168,24 @@ pub trait Writer {
     fn begin(&mut self) -> Result<()>;
     /// Puts a record.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+    /// Adds to the little-endian number that the value of a key is, within the transaction, in the way of the
+    /// peer's users. Several writers may do it at once. If the peer has no such way, it returns `false` and
+    /// nothing happens.
+    fn add(&mut self, key: &[u8], n: u64) -> Result<bool> {
+        let _ = (key, n);
+        Ok(false)
+    }
     /// Removes a record, if it is there.
     fn remove(&mut self, key: &[u8]) -> Result<()>;
     /// Commits the transaction.
     fn commit(&mut self) -> Result<()>;
+}
+
+/// Reads what was changed, in the order of the commits.
+pub trait Changes {
+    /// Takes the changes that follow what was taken before, at most so many, or a few more. Gives how many
+    /// there were, with the sum over their keys and new values. None if there are no more at present.
+    fn take(&mut self, limit: u64) -> Result<ScanSum>;
 }
 
 /// The direction of a range.

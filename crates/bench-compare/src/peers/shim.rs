@@ -1,221 +1,29 @@
 //! Peers behind the C ABI of shim/peer.h.
 
-use super::engines::Engine;
-use super::libraries;
-use super::{About, Each, Open, Peer, Reader, Store, Way, Writer};
+mod known;
+mod raw;
+
+pub use known::mariadb;
+pub use raw::RawPeer;
+
+use super::{About, Changes, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use known::Known;
+use raw::{
+    ASCENDING, CREATE, DURABLE, FED, INDEXED, OnHandle, RawBytes, RawError, RawOpen, RawRange, RawSeen,
+};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
 
-const ERROR_BYTES: usize = 240;
-const CREATE: u32 = 1;
-const DURABLE: u32 = 2;
-const ASCENDING: u32 = 4;
-const INDEXED: u32 = 8;
-
-#[repr(C)]
-struct RawError {
-    text: [c_char; ERROR_BYTES],
-}
-
-#[repr(C)]
-struct RawOpen {
-    path: *const c_char,
-    budget_bytes: u64,
-    records: u64,
-    raw_bytes: u64,
-    flags: u32,
-}
-
-/// `bench_bytes`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RawBytes {
-    at: *const u8,
-    count: usize,
-}
-
-impl RawBytes {
-    const NONE: Self = Self { at: ptr::null(), count: 0 };
-}
-
-/// `bench_seen`.
-#[repr(C)]
-#[derive(Default)]
-struct RawSeen {
-    records: u64,
-    sum: u64,
-}
-
-#[repr(C)]
-struct RawRange {
-    from: *const u8,
-    from_bytes: usize,
-    limit: u64,
-    down: c_int,
-}
-
-type GetsMany =
-    unsafe extern "C" fn(*mut c_void, *const RawBytes, usize, *mut RawBytes, *mut RawError) -> c_int;
-type OnHandle = unsafe extern "C" fn(*mut c_void, *mut RawError) -> c_int;
-type Opens = unsafe extern "C" fn(*mut c_void, *mut RawError) -> *mut c_void;
-type Frees = unsafe extern "C" fn(*mut c_void);
-
-/// `bench_peer` of shim/peer.h.
-#[repr(C)]
-pub struct RawPeer {
-    version: unsafe extern "C" fn() -> *const c_char,
-    configuration: *const c_char,
-    store_open: unsafe extern "C" fn(*const RawOpen, *mut RawError) -> *mut c_void,
-    store_sync: OnHandle,
-    store_settle: Option<OnHandle>,
-    store_close: OnHandle,
-    writer_open: Opens,
-    begin: OnHandle,
-    put: unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *mut RawError) -> c_int,
-    remove: unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut RawError) -> c_int,
-    commit: OnHandle,
-    writer_close: Frees,
-    reader_open: Opens,
-    refresh: OnHandle,
-    get: unsafe extern "C" fn(
-        *mut c_void,
-        *const u8,
-        usize,
-        *mut *const u8,
-        *mut usize,
-        *mut RawError,
-    ) -> c_int,
-    get_many: Option<GetsMany>,
-    scan: unsafe extern "C" fn(*mut c_void, *mut RawSeen, *mut RawError) -> c_int,
-    range: Option<unsafe extern "C" fn(*mut c_void, *const RawRange, *mut RawSeen, *mut RawError) -> c_int>,
-    reader_close: Frees,
-    find: Option<unsafe extern "C" fn(*mut c_void, *const u8, usize, *mut RawSeen, *mut RawError) -> c_int>,
-}
-
-// SAFETY: this is a constant of functions and of text that lives as long as the process.
-unsafe impl Sync for RawPeer {}
-
-/// Declares the function table of each peer whose library build.rs found.
-macro_rules! raw_peer {
-    ($function:ident, $library:ident, $symbol:ident) => {
-        fn $function() -> Option<&'static RawPeer> {
-            #[cfg($library)]
-            {
-                unsafe extern "C" {
-                    static $symbol: RawPeer;
-                }
-                // SAFETY: the shim defines the symbol as a constant of this layout.
-                Some(unsafe { &$symbol })
-            }
-            #[cfg(not($library))]
-            None
-        }
-    };
-}
-
-raw_peer!(kyoto_hash, has_kyoto, bench_kyoto_hash);
-raw_peer!(kyoto_tree, has_kyoto, bench_kyoto_tree);
-raw_peer!(tkrzw_hash, has_tkrzw, bench_tkrzw_hash);
-raw_peer!(tkrzw_tree, has_tkrzw, bench_tkrzw_tree);
-raw_peer!(lmdb, has_lmdb, bench_lmdb);
-raw_peer!(leveldb, has_leveldb, bench_leveldb);
-raw_peer!(tokyo_hash, has_tokyo, bench_tokyo_hash);
-raw_peer!(tokyo_tree, has_tokyo, bench_tokyo_tree);
-raw_peer!(berkeley_hash, has_berkeley, bench_berkeley_hash);
-raw_peer!(berkeley_tree, has_berkeley, bench_berkeley_tree);
-raw_peer!(rocksdb, has_rocksdb, bench_rocksdb);
-raw_peer!(sqlite, has_sqlite, bench_sqlite);
-raw_peer!(mariadb_myisam, has_mariadb, bench_mariadb_myisam);
-raw_peer!(mariadb_myisam_bulk, has_mariadb, bench_mariadb_myisam_bulk);
-raw_peer!(mariadb_aria, has_mariadb, bench_mariadb_aria);
-raw_peer!(mariadb_aria_bulk, has_mariadb, bench_mariadb_aria_bulk);
-raw_peer!(mariadb_innodb, has_mariadb, bench_mariadb_innodb);
-raw_peer!(mariadb_innodb_bulk, has_mariadb, bench_mariadb_innodb_bulk);
-
-/// The client of a MariaDB server. Its tables use this engine, filled with the index in place or in bulk.
-pub fn mariadb(engine: Engine, bulk: bool) -> Option<&'static RawPeer> {
-    match (engine, bulk) {
-        (Engine::MyIsam, false) => mariadb_myisam(),
-        (Engine::MyIsam, true) => mariadb_myisam_bulk(),
-        (Engine::Aria, false) => mariadb_aria(),
-        (Engine::Aria, true) => mariadb_aria_bulk(),
-        (Engine::InnoDb, false) => mariadb_innodb(),
-        (Engine::InnoDb, true) => mariadb_innodb_bulk(),
-    }
-}
-
 /// The peers behind shims.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
-    let mut peers = kyoto_and_tkrzw();
-    peers.extend(tokyo_and_berkeley());
-    peers.extend(trees());
-    let boxed = |(about, raw): (About, Option<&'static RawPeer>)| {
+    let boxed = |(about, raw): Known| {
         let peer = raw.map(|raw| -> Box<dyn Peer> { Box::new(ShimPeer { about, raw }) });
         (about, peer)
     };
-    peers.into_iter().map(boxed).collect()
-}
-
-type Known = (About, Option<&'static RawPeer>);
-
-fn kyoto_and_tkrzw() -> Vec<Known> {
-    let one = "one transaction at a time, whose changes readers see before it commits";
-    let none = "a batch is a loop of puts";
-    let forward = "a batch is a loop of puts; not asked to go backward, since after reopening 1.0.25 misses most records so";
-    let kyoto = |name, title| About { caveat: one, get: libraries::get("kyoto"), ..About::new(name, title) };
-    let tkrzw = |name, title| About {
-        transactions: false,
-        bounded: false,
-        caveat: none,
-        get: libraries::get("tkrzw"),
-        ..About::new(name, title)
-    };
-    vec![
-        (About { ordered: false, ..kyoto("kyoto-hash", "Kyoto HashDB") }, kyoto_hash()),
-        (kyoto("kyoto-tree", "Kyoto TreeDB"), kyoto_tree()),
-        (About { ordered: false, ..tkrzw("tkrzw-hash", "Tkrzw HashDBM") }, tkrzw_hash()),
-        (About { caveat: forward, ..tkrzw("tkrzw-tree", "Tkrzw TreeDBM") }, tkrzw_tree()),
-    ]
-}
-
-fn trees() -> Vec<Known> {
-    let told = "is told that keys ascend, with MDB_APPEND at every put";
-    let mapped = "its tables are mapped outside the budget";
-    let lmdb_about =
-        |name, title| About { bounded: false, get: libraries::get("lmdb"), ..About::new(name, title) };
-    let append = About { ascending_only: true, caveat: told, ..lmdb_about("lmdb-append", "LMDB, append") };
-    let leveldb_about = About {
-        bounded: false,
-        caveat: mapped,
-        get: libraries::get("leveldb"),
-        ..About::new("leveldb", "LevelDB")
-    };
-    let plain = |name, title, get| About { get, ..About::new(name, title) };
-    let rocks = plain("rocksdb", "RocksDB", libraries::get("rocksdb"));
-    vec![
-        (lmdb_about("lmdb", "LMDB"), lmdb()),
-        (append, lmdb()),
-        (leveldb_about, leveldb()),
-        (rocks, rocksdb()),
-        (About { indexes: true, ..plain("sqlite", "SQLite", libraries::get("sqlite")) }, sqlite()),
-    ]
-}
-
-fn tokyo_and_berkeley() -> Vec<Known> {
-    let one = "one transaction at a time, whose changes readers see before it commits";
-    let locks = "readers wait for a transaction that changes their page";
-    let tokyo = |name, title| About { caveat: one, get: libraries::get("tokyo"), ..About::new(name, title) };
-    let berkeley =
-        |name, title| About { caveat: locks, get: libraries::get("berkeley"), ..About::new(name, title) };
-    vec![
-        (About { ordered: false, ..tokyo("tokyo-hash", "Tokyo HDB") }, tokyo_hash()),
-        (tokyo("tokyo-tree", "Tokyo BDB"), tokyo_tree()),
-        (About { ordered: false, ..berkeley("berkeley-hash", "Berkeley DB hash") }, berkeley_hash()),
-        (berkeley("berkeley-tree", "Berkeley DB btree"), berkeley_tree()),
-    ]
+    known::all().into_iter().map(boxed).collect()
 }
 
 /// A peer behind a shim.
@@ -288,18 +96,21 @@ impl Peer for ShimPeer {
             flags: flag(how.create, CREATE)
                 | flag(how.durable, DURABLE)
                 | flag(how.indexed, INDEXED)
+                | flag(how.fed, FED)
                 | flag(how.ascending && self.about.ascending_only, ASCENDING),
+            lives_ms: how.lives.map_or(0, |lives| u64::try_from(lives.as_millis()).unwrap_or(u64::MAX)),
         };
         // SAFETY: `open` and its path outlive the call.
         let handle =
             calls.run(|raw, error| unsafe { (raw.store_open)(&raw const open, error) }, |p| p.is_null())?;
-        Ok(Box::new(ShimStore { calls, handle }))
+        Ok(Box::new(ShimStore { calls, handle, fed: how.fed }))
     }
 }
 
 struct ShimStore {
     calls: Calls,
     handle: *mut c_void,
+    fed: bool,
 }
 
 // SAFETY: the libraries allow any thread to use and close a store.
@@ -330,6 +141,14 @@ impl Store for ShimStore {
         let open = |raw: &RawPeer, error| unsafe { (raw.reader_open)(self.handle, error) };
         let handle = self.calls.run(open, |p| p.is_null())?;
         Ok(Box::new(ShimReader { store: self, handle, keys: Vec::new(), values: Vec::new() }))
+    }
+
+    fn changes(&self) -> Result<Option<Box<dyn Changes + '_>>> {
+        let Some(open) = self.calls.raw.changes_open.filter(|_| self.fed) else { return Ok(None) };
+        // SAFETY: the store is open.
+        let call = |_: &RawPeer, error| unsafe { open(self.handle, error) };
+        let handle = self.calls.run(call, |p| p.is_null())?;
+        Ok(Some(Box::new(ShimChanges { store: self, handle })))
     }
 
     fn sync(&self) -> Result<()> {
@@ -377,6 +196,15 @@ impl Writer for ShimWriter<'_> {
     }
 
     #[inline]
+    fn add(&mut self, key: &[u8], n: u64) -> Result<bool> {
+        let Some(add) = self.store.calls.raw.add else { return Ok(false) };
+        // SAFETY: the writer is open. The key outlives the call.
+        let call = |_: &RawPeer, error| unsafe { add(self.handle, key.as_ptr(), key.len(), n, error) };
+        self.store.calls.run(call, |code| *code != 0)?;
+        Ok(true)
+    }
+
+    #[inline]
     fn remove(&mut self, key: &[u8]) -> Result<()> {
         // SAFETY: the writer is open. The key outlives the call.
         let remove =
@@ -395,6 +223,32 @@ impl Drop for ShimWriter<'_> {
     fn drop(&mut self) {
         // SAFETY: the writer is open, and nothing uses it after this.
         unsafe { (self.store.calls.raw.writer_close)(self.handle) }
+    }
+}
+
+struct ShimChanges<'store> {
+    store: &'store ShimStore,
+    handle: *mut c_void,
+}
+
+impl Changes for ShimChanges<'_> {
+    fn take(&mut self, limit: u64) -> Result<ScanSum> {
+        let calls = self.store.calls;
+        let Some(take) = calls.raw.changes_take else { return Ok(ScanSum::default()) };
+        let mut seen = RawSeen::default();
+        // SAFETY: the reader of changes is open. The result outlives the call.
+        let call = |_: &RawPeer, error| unsafe { take(self.handle, limit, &raw mut seen, error) };
+        calls.run(call, |code| *code != 0)?;
+        Ok(ScanSum { records: seen.records, sum: seen.sum })
+    }
+}
+
+impl Drop for ShimChanges<'_> {
+    fn drop(&mut self) {
+        if let Some(close) = self.store.calls.raw.changes_close {
+            // SAFETY: the reader of changes is open, and nothing uses it after this.
+            unsafe { close(self.handle) }
+        }
     }
 }
 

@@ -63,6 +63,8 @@ fn how(dir: &TestDir) -> Open {
         durable: false,
         ascending: false,
         indexed: false,
+        lives: None,
+        fed: false,
     }
 }
 

@@ -184,6 +184,48 @@ const DELETE: [Column; 8] = [
     MEMORY,
 ];
 
+const TTL: [Column; 11] = [
+    rate("put_per_s", "put"),
+    plain("wanted_per_s", "wanted", Unit::Rate),
+    plain("put_percent", "% of what\nis wanted", Unit::Plain),
+    head(less("cpu_us_per_put", "processor,\nµs/put", Unit::Plain)),
+    less("batch_p99_ms", "batch\np99", Unit::Milliseconds),
+    less("batch_max_ms", "batch\nmax", Unit::Milliseconds),
+    head(less("file_per_living", "file\n/ living", Unit::Plain)),
+    less("file_late_per_early", "file late\n/ early", Unit::Plain),
+    less("memory_late_per_early", "memory late\n/ early", Unit::Plain),
+    less("file_late_bytes", "file", Unit::Bytes),
+    MEMORY,
+];
+
+const COUNTERS: [Column; 7] = [
+    head(rate("adds_per_s", "adds,\nsynced")),
+    head(rate("one_adds_per_s", "to one,\n4 threads")),
+    head(rate("gets_per_s", "get\nafterwards")),
+    rate("write_per_s", "load"),
+    less("written_per_add", "written\nB/add", Unit::Plain),
+    less("file_bytes", "file", Unit::Bytes),
+    MEMORY,
+];
+
+const FEED: [Column; 11] = [
+    rate("write_per_s", "write"),
+    head(rate("fed_per_s", "write,\ntold")),
+    Column {
+        better: Better::Higher,
+        headline: true,
+        ..plain("kept_percent", "% of the\nrate kept", Unit::Plain)
+    },
+    head(rate("changes_per_s", "changes\ntaken")),
+    head(rate("live_per_s", "changes,\nlive")),
+    rate("live_write_per_s", "write,\nlive"),
+    less("behind_ms", "all taken\nafter", Unit::Milliseconds),
+    less("told_bytes_per_change", "file\nB/change", Unit::Plain),
+    less("written_per_raw", "written\n/ raw", Unit::Plain),
+    less("batch_max_ms", "batch\nmax", Unit::Milliseconds),
+    MEMORY,
+];
+
 const RECOVER: [Column; 6] = [
     head(less("recover_ms", "open after\nkill", Unit::Milliseconds)),
     plain("kept_percent", "% of trans-\nactions kept", Unit::Plain),
@@ -230,6 +272,9 @@ pub fn of(workload: Workload) -> &'static [Column] {
         Workload::Durable => &DURABLE,
         Workload::Scan => &SCAN,
         Workload::Delete => &DELETE,
+        Workload::Ttl => &TTL,
+        Workload::Counters => &COUNTERS,
+        Workload::Feed => &FEED,
         Workload::Recover => &RECOVER,
         Workload::Open => &OPEN,
     }

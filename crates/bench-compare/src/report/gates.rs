@@ -60,6 +60,9 @@ fn huge_44(case: &Case) -> bool {
 fn huge_1524(case: &Case) -> bool {
     case.workload == Workload::Huge && case.value_bytes == 1524
 }
+fn index_40m(case: &Case) -> bool {
+    case.workload == Workload::Index && case.records >= 40 * MILLION
+}
 fn text(case: &Case) -> bool {
     case.workload == Workload::Text
 }
@@ -98,7 +101,7 @@ const fn most(
     Gate { about, ours, figure, against: Against::One, better: Better::Lower, bound }
 }
 
-const GATES: [Gate; 44] = [
+const GATES: [Gate; 46] = [
     least(sequential, ORDERED, "write_per_s", 20.0, Against::Peer("kyoto-hash")),
     least(sequential, ORDERED, "write_per_s", 3.5, Against::Peer("lmdb")),
     least(sequential, ORDERED, "write_flush_per_s", 20.0, Against::Peer("kyoto-hash")),
@@ -131,6 +134,8 @@ const GATES: [Gate; 44] = [
     least(huge_1524, HASH, "present_gets_per_s", 1.0, Against::Peer("kyoto-hash")),
     least(huge_44, ORDERED, "write_per_s", 4.0, Against::Peer("kyoto-hash")),
     least(huge_1524, ORDERED, "write_per_s", 3.0, Against::Peer("kyoto-hash")),
+    most(index_40m, BOTH, "batch_max_per_mean", 2.0),
+    least(index_40m, BOTH, "write_per_s", 10.0, Against::Peer("codernitydb")),
     least(text, BOTH, "write_per_s", 3.0, Against::Best),
     least(text, BOTH, "present_gets_per_s", 1.2, Against::Best),
     most(text, BOTH, "overhead_per_record", 4.0),

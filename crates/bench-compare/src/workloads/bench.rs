@@ -46,7 +46,12 @@ impl<'a> Bench<'a> {
 
     /// Opens the store.
     pub fn open(&self, create: bool, durable: bool) -> Result<Box<dyn Store>> {
-        self.peer.open(&Open {
+        self.peer.open(&self.how(create, durable))
+    }
+
+    /// How the store is opened.
+    pub fn how(&self, create: bool, durable: bool) -> Open {
+        Open {
             dir: self.dir.to_owned(),
             budget_bytes: self.case.budget_bytes,
             records: self.case.records,
@@ -55,7 +60,9 @@ impl<'a> Bench<'a> {
             durable,
             ascending: self.records.ascending(),
             indexed: self.case.workload == Workload::Index,
-        })
+            lives: None,
+            fed: false,
+        }
     }
 
     /// The end of a phase that begins now.

@@ -1,8 +1,10 @@
 //! The workloads. Each is a function that runs in a process of its own and measures one peer.
 
 mod bench;
+mod counters;
 mod delete;
 mod durable;
+mod feed;
 mod index;
 mod lookup;
 mod mixed;
@@ -11,6 +13,7 @@ mod pairs;
 mod recover;
 mod scan;
 mod sequential;
+mod ttl;
 mod versions;
 mod ycsb;
 mod zipf;
@@ -57,6 +60,9 @@ fn measure(peer: &dyn Peer, job: &Job) -> Result<Measured> {
         (Workload::Durable, _) => durable::run(bench),
         (Workload::Scan, _) => scan::run(bench),
         (Workload::Delete, _) => delete::run(bench),
+        (Workload::Ttl, _) => ttl::run(bench),
+        (Workload::Counters, _) => counters::run(bench),
+        (Workload::Feed, _) => feed::run(bench),
     }?;
     bench.report_memory(&mut measured);
     Ok(measured)

@@ -16,7 +16,7 @@ fn case(workload: Workload) -> Case {
         workload,
         records: if workload == Workload::Pairs { 300 } else { 3000 },
         batch: if workload == Workload::Small { 1 } else { 100 },
-        value_bytes: if workload == Workload::Lookup { 8 } else { 44 },
+        value_bytes: if matches!(workload, Workload::Lookup | Workload::Counters) { 8 } else { 44 },
         gets: 1000,
         // A writer beside readers may have to wait for a lock that they take in turns.
         seconds: if workload == Workload::Mixed { 0.5 } else { 0.05 },
@@ -54,7 +54,95 @@ fn a_command_is_run_before_the_reads() {
     assert!(failed.to_string().contains("`exit 7` ended with"), "{failed}");
 }
 
-/// All except those that need a second process: tests/command.rs has them.
+/// Each life is a twentieth of a second.
+fn cache() -> Case {
+    Case { seconds: 0.5, value_bytes: 24, ..case(Workload::Ttl) }
+}
+
+#[test]
+fn a_cache_runs_on_every_peer() {
+    with_peers(|peer| {
+        let about = peer.about();
+        if !cache().suits(about) {
+            return;
+        }
+        let dir = TestDir::new(&format!("cache-{}", about.name));
+        let measured = run_case(peer, cache(), &dir).unwrap_or_else(|e| panic!("{}: {e}", about.name));
+        assert!(measured.get("records").is_some_and(|put| put > 0.0), "{}", about.name);
+    });
+}
+
+#[test]
+fn a_cache_that_lies_is_noticed() {
+    // It goes on for a time, whatever it gets done in that.
+    for lie in [Lie::FlippedBit, Lie::Forgotten, Lie::Kept] {
+        let dir = TestDir::new(&format!("cache-{lie:?}"));
+        let once = |_| run_case(&MemoryPeer::new(lie), cache(), &dir).is_err();
+        assert!((0..50).any(once), "{lie:?}");
+    }
+}
+
+#[test]
+fn counters_are_right_on_every_peer() {
+    with_peers(|peer| {
+        let (about, case) = (peer.about(), Case { seconds: 0.1, ..case(Workload::Counters) });
+        if !case.suits(about) {
+            return;
+        }
+        let dir = TestDir::new(&format!("counters-{}", about.name));
+        let measured = run_case(peer, case, &dir).unwrap_or_else(|e| panic!("{}: {e}", about.name));
+        assert!(measured.get("one_adds_per_s").is_some_and(|adds| adds > 0.0), "{}", about.name);
+    });
+}
+
+#[test]
+fn counters_that_lie_are_noticed() {
+    for lie in [Lie::FlippedBit, Lie::Forgotten] {
+        let case = Case { seconds: 0.1, ..case(Workload::Counters) };
+        let dir = TestDir::new(&format!("counters-{lie:?}"));
+        let failure = run_case(&MemoryPeer::new(lie), case, &dir).err();
+        assert!(matches!(failure, Some(Failure::WrongValue { .. })), "{lie:?}: {failure:?}");
+    }
+}
+
+#[test]
+fn changes_are_told_by_every_peer_that_keeps_them() {
+    let peers = std::sync::atomic::AtomicU64::new(0);
+    with_peers(|peer| {
+        let about = peer.about();
+        if !case(Workload::Feed).suits(about) {
+            return;
+        }
+        peers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        // One a transaction, and some.
+        for batch in [1, 100] {
+            let dir = TestDir::new(&format!("feed-{}-{batch}", about.name));
+            let case = Case { batch, ..case(Workload::Feed) };
+            let measured = run_case(peer, case, &dir).unwrap_or_else(|e| panic!("{}: {e}", about.name));
+            for column in columns::of(Workload::Feed).iter().filter(|column| column.headline) {
+                let there = measured.get(column.name).is_some_and(|figure| figure > 0.0);
+                assert!(there, "{}: {}", about.name, column.name);
+            }
+            assert!(measured.stopped.is_empty(), "{}", about.name);
+        }
+    });
+    // Both kinds of ours, and the memory peer is not among them.
+    assert!(peers.into_inner() >= 2);
+}
+
+#[test]
+fn changes_that_are_not_told_or_are_wrong_are_noticed() {
+    for lie in [Lie::Untold, Lie::FlippedBit] {
+        let dir = TestDir::new(&format!("feed-{lie:?}"));
+        let failure = run_case(&MemoryPeer::new(lie), case(Workload::Feed), &dir).err();
+        assert!(matches!(failure, Some(Failure::WrongScan { .. })), "{lie:?}: {failure:?}");
+    }
+    let dir = TestDir::new("feed-honest");
+    run_case(&MemoryPeer::new(Lie::None), case(Workload::Feed), &dir).expect("no lie");
+}
+
+/// All except those that need a second process (tests/command.rs has them), and those with tests of their own
+/// above.
 const ALL: [Workload; 12] = [
     Workload::Sequential,
     Workload::Lookup,
@@ -142,7 +230,8 @@ fn a_wrong_value_is_told_with_what_was_expected() {
 
 #[test]
 fn a_phase_that_is_over_stops_what_it_does_and_says_so() {
-    for workload in ALL.into_iter().filter(|workload| *workload != Workload::Durable) {
+    let all = ALL.into_iter().chain([Workload::Counters, Workload::Feed]);
+    for workload in all.filter(|workload| *workload != Workload::Durable) {
         let dir = TestDir::new(&format!("stopped-{workload:?}"));
         let case = Case { records: 20_000, batch: 5000, phase_s: Some(0.0), ..case(workload) };
         let measured = run_case(&MemoryPeer::new(Lie::None), case, &dir)

@@ -2,7 +2,7 @@
 
 use super::locked::locked_version;
 use crate::failure::{Failure, Result};
-use crate::peers::{About, Open, Peer, Reader, Store, Way, Writer};
+use crate::peers::{About, Changes, Open, Peer, Reader, Store, Way, Writer};
 use crate::records::ScanSum;
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
@@ -10,6 +10,7 @@ use fjall::{
     PersistMode, UserValue,
 };
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const MEMTABLE_BYTES: u64 = 16 << 20;
 /// Values of this many bytes or more are stored apart from their keys.
@@ -31,7 +32,8 @@ impl Peer for FjallPeer {
     fn configuration(&self) -> String {
         "cache_size of the budget less two memtables of 16 MiB, 10-bit Bloom filter, values kept apart from keys for \
          records of 1,024 bytes and more, no compression; a batch a transaction, PersistMode::SyncData only when \
-         durable; settled by major_compact"
+         durable; settled by major_compact; \
+         for the feed workload a second keyspace by a number, inserted into in the same batch"
             .to_owned()
     }
 
@@ -50,7 +52,8 @@ impl Peer for FjallPeer {
         let table = db
             .keyspace("bench", || options(apart))
             .map_err(|error| Failure::peer(name, "open: keyspace", &error))?;
-        Ok(Box::new(FjallStore { name, db, table, durable: how.durable }))
+        let changes = how.fed.then(|| Told::open(name, &db)).transpose()?;
+        Ok(Box::new(FjallStore { name, db, table, durable: how.durable, changes }))
     }
 }
 
@@ -63,11 +66,36 @@ fn options(apart: bool) -> KeyspaceCreateOptions {
         .with_kv_separation(apart.then_some(separation))
 }
 
+/// What was changed, by a number that ascends: four bytes for the length of the key, the key, the new value. The
+/// numbers are in the order of the commits, for only one writer takes some.
+struct Told {
+    table: Keyspace,
+    next: AtomicU64,
+}
+
+impl Told {
+    fn open(name: &'static str, db: &Database) -> Result<Self> {
+        let failed = |error| Failure::peer(name, "open: keyspace", &error);
+        let table = db.keyspace("changes", || options(false)).map_err(failed)?;
+        let last = table.last_key_value().map(fjall::Guard::key).transpose().map_err(failed)?;
+        let last = last.and_then(|key| Some(u64::from_be_bytes(key.as_ref().try_into().ok()?)));
+        Ok(Self { table, next: AtomicU64::new(last.map_or(0, |last| last + 1)) })
+    }
+
+    fn tell(&self, batch: &mut OwnedWriteBatch, key: &[u8], value: &[u8]) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let length = u32::try_from(key.len()).unwrap_or(u32::MAX);
+        let change = [&length.to_le_bytes(), key, value].concat();
+        batch.insert(&self.table, number.to_be_bytes(), change);
+    }
+}
+
 struct FjallStore {
     name: &'static str,
     db: Database,
     table: Keyspace,
     durable: bool,
+    changes: Option<Told>,
 }
 
 impl FjallStore {
@@ -84,6 +112,11 @@ impl Store for FjallStore {
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
         Ok(Box::new(FjallReader { store: self, value: None }))
+    }
+
+    fn changes(&self) -> Result<Option<Box<dyn Changes + '_>>> {
+        let changes = |told| -> Box<dyn Changes> { Box::new(FjallChanges { store: self, told, next: 0 }) };
+        Ok(self.changes.as_ref().map(changes))
     }
 
     fn sync(&self) -> Result<()> {
@@ -117,18 +150,50 @@ impl Writer for FjallWriter<'_> {
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.batch.insert(&self.store.table, key, value);
+        if let Some(told) = &self.store.changes {
+            told.tell(&mut self.batch, key, value);
+        }
         Ok(())
     }
 
     #[inline]
     fn remove(&mut self, key: &[u8]) -> Result<()> {
         self.batch.remove(&self.store.table, key);
+        if let Some(told) = &self.store.changes {
+            told.tell(&mut self.batch, key, &[]);
+        }
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
         let batch = std::mem::replace(&mut self.batch, self.store.db.batch());
         batch.commit().map_err(self.store.failed("WriteBatch::commit"))
+    }
+}
+
+struct FjallChanges<'store> {
+    store: &'store FjallStore,
+    told: &'store Told,
+    next: u64,
+}
+
+impl Changes for FjallChanges<'_> {
+    fn take(&mut self, limit: u64) -> Result<ScanSum> {
+        let mut seen = ScanSum::default();
+        for record in self.told.table.range(self.next.to_be_bytes()..) {
+            let (number, change) = record.into_inner().map_err(self.store.failed("Iter::next"))?;
+            let wrong = || Failure::peer(self.store.name, "Iter::next", &"a change that is none");
+            let number = number.as_ref().try_into().map_err(|_| wrong())?;
+            let (length, rest) = change.split_first_chunk().ok_or_else(wrong)?;
+            let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| wrong())?;
+            let (key, value) = rest.split_at_checked(length).ok_or_else(wrong)?;
+            seen.add(key, value);
+            self.next = u64::from_be_bytes(number) + 1;
+            if seen.records >= limit {
+                break;
+            }
+        }
+        Ok(seen)
     }
 }
 

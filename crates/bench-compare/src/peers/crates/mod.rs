@@ -11,7 +11,7 @@ use super::{About, Peer};
 
 /// The peers that are crates.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
-    let about = |name, title, get| About { get, ..About::new(name, title) };
+    let about = |name, title, get| About { feeds: true, get, ..About::new(name, title) };
     let redb = about("redb", "redb", "build with --features redb");
     let fjall = about("fjall", "fjall", "build with --features fjall");
     vec![(redb, redb_peer(redb)), (fjall, fjall_peer(fjall))]

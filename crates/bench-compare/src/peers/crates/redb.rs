@@ -2,15 +2,17 @@
 
 use super::locked::locked_version;
 use crate::failure::{Failure, Result};
-use crate::peers::{About, Open, Peer, Reader, Store, Way, Writer};
+use crate::peers::{About, Changes, Open, Peer, Reader, Store, Way, Writer};
 use crate::records::ScanSum;
 use redb::{
-    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase as _, TableDefinition,
-    WriteTransaction,
+    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _,
+    Table, TableDefinition, WriteTransaction,
 };
 use std::ops::Bound;
 
 const TABLE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bench");
+/// What was changed, if it is told: key and new value, by a number that ascends.
+const CHANGES: TableDefinition<u64, (&[u8], &[u8])> = TableDefinition::new("changes");
 
 pub struct RedbPeer {
     pub about: About,
@@ -27,7 +29,9 @@ impl Peer for RedbPeer {
 
     fn configuration(&self) -> String {
         "set_cache_size(budget), Durability::None, or Immediate when durable; a transaction's changes are kept here \
-         and made at its commit, with the table open once; one read transaction a phase, a new one at each get beside a writer"
+         and made at its commit, with the table open once; one read transaction a phase, a new one at each get beside a writer; \
+         counters are got and inserted at the commit; for the feed workload a second table by a u64, inserted into in \
+         the same transaction"
             .to_owned()
     }
 
@@ -39,10 +43,13 @@ impl Peer for RedbPeer {
         let opened = if how.create { builder.create(path) } else { builder.open(path) };
         let db = opened.map_err(|error| Failure::peer(name, "Database::open", &error))?;
         let durability = if how.durable { Durability::Immediate } else { Durability::None };
-        let store = RedbStore { name, db, durability };
+        let store = RedbStore { name, db, durability, fed: how.fed };
         if how.create {
             let txn = store.begin(Durability::Immediate)?;
             txn.open_table(TABLE).map_err(store.failed("open_table"))?;
+            if how.fed {
+                txn.open_table(CHANGES).map_err(store.failed("open_table"))?;
+            }
             txn.commit().map_err(store.failed("commit"))?;
         }
         Ok(Box::new(store))
@@ -53,6 +60,7 @@ struct RedbStore {
     name: &'static str,
     db: Database,
     durability: Durability,
+    fed: bool,
 }
 
 impl RedbStore {
@@ -82,6 +90,11 @@ impl Store for RedbStore {
         Ok(Box::new(RedbReader { store: self, table: self.read()?, value: None }))
     }
 
+    fn changes(&self) -> Result<Option<Box<dyn Changes + '_>>> {
+        let changes = RedbChanges { store: self, next: 0 };
+        Ok(self.fed.then(|| -> Box<dyn Changes> { Box::new(changes) }))
+    }
+
     fn sync(&self) -> Result<()> {
         self.begin(Durability::Immediate)?.commit().map_err(self.failed("commit"))
     }
@@ -97,11 +110,19 @@ impl Store for RedbStore {
     }
 }
 
-/// A change in a transaction: where its key and value lie in the kept bytes.
+/// What becomes of a key.
+enum Becomes {
+    /// Where its value lies in the kept bytes.
+    Value(std::ops::Range<usize>),
+    Removed,
+    /// So much is added to the number that it has.
+    More(u64),
+}
+
+/// A change in a transaction: where its key lies in the kept bytes.
 struct Change {
     key: std::ops::Range<usize>,
-    /// `None` if the key is removed.
-    value: Option<std::ops::Range<usize>>,
+    becomes: Becomes,
 }
 
 /// An open table borrows its transaction, so one cannot keep both. The changes are made at the commit.
@@ -122,14 +143,38 @@ impl RedbWriter<'_> {
         let mut table = txn.open_table(TABLE).map_err(self.store.failed("open_table"))?;
         for change in &self.changes {
             let key = &self.bytes[change.key.clone()];
-            match &change.value {
-                Some(value) => {
+            match &change.becomes {
+                Becomes::Value(value) => {
                     table.insert(key, &self.bytes[value.clone()]).map_err(self.store.failed("insert"))?;
                 }
-                None => {
+                Becomes::Removed => {
                     table.remove(key).map_err(self.store.failed("remove"))?;
                 }
+                Becomes::More(n) => self.add_to(&mut table, key, *n)?,
             }
+        }
+        if self.store.fed { self.tell(txn) } else { Ok(()) }
+    }
+
+    fn add_to(&self, table: &mut Table<'_, &[u8], &[u8]>, key: &[u8], n: u64) -> Result<()> {
+        let old = table.get(key).map_err(self.store.failed("get"))?;
+        let old = old.and_then(|old| Some(u64::from_le_bytes(old.value().try_into().ok()?))).unwrap_or(0);
+        let sum = old.wrapping_add(n).to_le_bytes();
+        table.insert(key, sum.as_slice()).map_err(self.store.failed("insert"))?;
+        Ok(())
+    }
+
+    fn tell(&self, txn: &WriteTransaction) -> Result<()> {
+        let mut told = txn.open_table(CHANGES).map_err(self.store.failed("open_table"))?;
+        let last = told.last().map_err(self.store.failed("last"))?;
+        let next = last.map_or(0, |(number, _)| number.value() + 1);
+        for (number, change) in (next..).zip(&self.changes) {
+            let value = match &change.becomes {
+                Becomes::Value(value) => &self.bytes[value.clone()],
+                Becomes::Removed | Becomes::More(_) => &[],
+            };
+            let told = told.insert(number, (&self.bytes[change.key.clone()], value));
+            told.map_err(self.store.failed("insert"))?;
         }
         Ok(())
     }
@@ -145,14 +190,21 @@ impl Writer for RedbWriter<'_> {
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let (key, value) = (self.keep(key), self.keep(value));
-        self.changes.push(Change { key, value: Some(value) });
+        self.changes.push(Change { key, becomes: Becomes::Value(value) });
         Ok(())
+    }
+
+    #[inline]
+    fn add(&mut self, key: &[u8], n: u64) -> Result<bool> {
+        let key = self.keep(key);
+        self.changes.push(Change { key, becomes: Becomes::More(n) });
+        Ok(true)
     }
 
     #[inline]
     fn remove(&mut self, key: &[u8]) -> Result<()> {
         let key = self.keep(key);
-        self.changes.push(Change { key, value: None });
+        self.changes.push(Change { key, becomes: Becomes::Removed });
         Ok(())
     }
 
@@ -160,6 +212,29 @@ impl Writer for RedbWriter<'_> {
         let txn = self.store.begin(self.store.durability)?;
         self.make_changes(&txn)?;
         txn.commit().map_err(self.store.failed("commit"))
+    }
+}
+
+struct RedbChanges<'store> {
+    store: &'store RedbStore,
+    next: u64,
+}
+
+impl Changes for RedbChanges<'_> {
+    fn take(&mut self, limit: u64) -> Result<ScanSum> {
+        let txn = self.store.db.begin_read().map_err(self.store.failed("begin_read"))?;
+        let table = txn.open_table(CHANGES).map_err(self.store.failed("open_table"))?;
+        let mut seen = ScanSum::default();
+        for change in table.range(self.next..).map_err(self.store.failed("range"))? {
+            let (number, change) = change.map_err(self.store.failed("Range::next"))?;
+            let (key, value) = change.value();
+            seen.add(key, value);
+            self.next = number.value() + 1;
+            if seen.records >= limit {
+                break;
+            }
+        }
+        Ok(seen)
     }
 }
 

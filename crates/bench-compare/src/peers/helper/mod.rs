@@ -36,6 +36,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
         ordered: false,
         transactions: false,
         bounded: false,
+        indexes: true,
         place: Place::Helper("Python"),
         caveat: "a batch is a loop of inserts",
         get: "apt install python3-venv; the package is fetched",
@@ -98,7 +99,7 @@ impl Peer for HelperPeer {
             _ => {
                 "a document {v: value} a record, its _id the key (a hash of it above 31 bytes), in the id index \
                  with a bucket a record; PYTHONHASHSEED=0; the storage's get without the print that the port \
-                 left in it; fsync after a transaction only when durable"
+                 left in it; fsync after a transaction only when durable; for the index workload a HashIndex of v[:8]"
             }
         };
         format!("{own}; timed in the helper around the calls of a batch, without the connection's part")
@@ -117,10 +118,13 @@ impl Peer for HelperPeer {
         control.flag(how.create).flag(how.durable).u64(how.budget_bytes).u64(how.records).u64(how.raw_bytes);
         control.bytes(how.dir.as_os_str().as_bytes());
         control.ask(wire::OPEN, "open", &clock)?;
-        let ordered = self.about.ordered;
+        if how.indexed && how.create {
+            control.ask(wire::INDEX, "open: adding an index", &clock)?;
+        }
         Ok(Box::new(HelperStore {
             name,
-            ordered,
+            ordered: self.about.ordered,
+            indexed: how.indexed,
             socket,
             clock,
             control: Mutex::new(control),
@@ -140,6 +144,7 @@ fn without_commit(version: &str) -> &str {
 struct HelperStore {
     name: &'static str,
     ordered: bool,
+    indexed: bool,
     socket: String,
     /// Nanoseconds that the peer's calls took.
     clock: AtomicU64,
@@ -300,5 +305,13 @@ impl Reader for HelperReader<'_> {
         }
         self.wire.u64(limit).flag(way == Way::Down).flag(from.is_some()).bytes(from.unwrap_or_default());
         self.sum(wire::RANGE, "range").map(Some)
+    }
+
+    fn find(&mut self, field: &[u8; 8]) -> Result<Option<ScanSum>> {
+        if !self.store.indexed {
+            return Ok(None);
+        }
+        self.wire.bytes(field);
+        self.sum(wire::FIND, "find").map(Some)
     }
 }

@@ -36,6 +36,11 @@ pub const SYNC: u8 = 9;
 pub const SETTLE: u8 = 10;
 /// Closes the store.
 pub const CLOSE: u8 = 11;
+/// Keeps an index of the first 8 bytes of values from now on. Only of peers that can do that, as the next.
+pub const INDEX: u8 = 12;
+/// Visits the records whose values begin with the 8 bytes of the body, by the index. The answer is as for a
+/// scan.
+pub const FIND: u8 = 13;
 
 /// A body of this length is sent at once, so that neither side keeps a large transaction twice.
 pub const BODY_BYTES_MAX: usize = 4 << 20;

@@ -35,15 +35,18 @@ pub fn of(workload: Workload, cases: &[&CaseResult]) -> Vec<Plot> {
         Workload::Sequential => sequential(cases),
         Workload::Lookup => lookup(cases),
         Workload::Huge => huge(cases),
+        Workload::Index => index(cases),
         Workload::Pairs => pairs(cases),
         Workload::Ycsb => ycsb(cases),
         Workload::Mixed => mixed(cases),
         Workload::Durable => durable(cases),
         Workload::Text
-        | Workload::Index
         | Workload::Small
         | Workload::Scan
         | Workload::Delete
+        | Workload::Ttl
+        | Workload::Counters
+        | Workload::Feed
         | Workload::Recover
         | Workload::Open => cases.iter().flat_map(|case| headlines(case)).collect(),
     }
@@ -93,6 +96,11 @@ fn huge(cases: &[&CaseResult]) -> Vec<Plot> {
         }
     }
     plots
+}
+
+fn index(cases: &[&CaseResult]) -> Vec<Plot> {
+    let plots = cases.iter().flat_map(|case| batch_times(case).into_iter().chain(headlines(case)));
+    plots.collect()
 }
 
 fn pairs(cases: &[&CaseResult]) -> Vec<Plot> {
@@ -220,6 +228,9 @@ fn axis_of(column: &Column, scale: Scale) -> Axis {
         (_, "written_per_raw") => "written / raw",
         (_, "file_per_raw") => "file / raw",
         (_, "after_per_before") => "file after / file before",
+        (_, "file_per_living") => "file / what is alive",
+        (_, "cpu_us_per_put") => "µs of processor time a put",
+        (_, "kept_percent") => "% of the rate",
         _ => "time",
     };
     let better = match column.better {
