@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key::KeyBuf;
 use crate::engine::{Batch, BatchPart, Table};
 use crate::format::block::Tag;
-use crate::format::operand::{Merge, Operand};
+use crate::format::operand::{Given, Merge, STORED_BYTES};
 use crate::txn::{check_key, gather};
 
 impl Table {
@@ -38,26 +38,27 @@ impl Table {
     /// As [`put`](Table::put). A value of another length than eight bytes is no number. Whoever reads it after
     /// the merge gets `WrongType`, until the key is put or removed. (Where the value is read for the merge,
     /// that gets the error.)
-    pub fn merge(&self, key: impl AsRef<[u8]>, merge: Merge) -> Result<()> {
-        self.merge_bytes(key.as_ref(), merge)
+    pub fn merge(&self, key: impl AsRef<[u8]>, merge: Merge<'_>) -> Result<()> {
+        self.merge_given(key.as_ref(), &Given::of(merge)?)
     }
 
-    fn merge_bytes(&self, key: &[u8], merge: Merge) -> Result<()> {
+    fn merge_given(&self, key: &[u8], given: &Given) -> Result<()> {
         check_key(key)?;
-        let (engine, operand) = (&self.db.engine, Operand::of(merge));
-        let is_blind = operand.operator().is_some_and(|operator| engine.takes_blind(self.id, operator));
-        if !is_blind || engine.puts_more(self.id) {
-            return self.retry(|w| w.merge(self, key, merge));
+        let engine = &self.db.engine;
+        let is_taken = given.operator().is_some_and(|operator| engine.takes_blind(self.id, operator));
+        if !is_taken || given.is_too_long() || engine.puts_more(self.id) {
+            return self.retry(|w| w.merge_given(self, key, given));
         }
         let mut buf = KeyBuf::new();
         let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
-        let part = BatchPart::single(self.id, sort.bytes, Tag::Expiring, &operand.stored());
+        let mut bytes = [0; STORED_BYTES];
+        let part = BatchPart::single(self.id, sort.bytes, Tag::Expiring, given.stored(&mut bytes));
         let durable = engine.config.durability == Durability::Sync;
-        let user_bytes = key.len() as u64 + 8;
+        let user_bytes = key.len() as u64 + given.user_bytes();
         match gather::commit(&self.db, Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
             Ok(_) => Ok(()),
             // It has read nothing. So what the table takes has changed.
-            Err(Error::Conflict { .. }) => self.retry(|w| w.merge(self, key, merge)),
+            Err(Error::Conflict { .. }) => self.retry(|w| w.merge_given(self, key, given)),
             Err(e) => Err(self.named(e)),
         }
     }
@@ -77,8 +78,11 @@ impl Table {
     ///
     /// # Errors
     /// As [`merge`](Table::merge). Nothing is written then.
-    pub fn merge_many<K: AsRef<[u8]>>(&self, merges: impl IntoIterator<Item = (K, Merge)>) -> Result<()> {
-        let merges: Vec<(K, Merge)> = merges.into_iter().collect();
+    pub fn merge_many<'a, K: AsRef<[u8]>>(
+        &self,
+        merges: impl IntoIterator<Item = (K, Merge<'a>)>,
+    ) -> Result<()> {
+        let merges: Vec<(K, Merge<'a>)> = merges.into_iter().collect();
         self.retry(|w| merges.iter().try_for_each(|(key, merge)| w.merge(self, key.as_ref(), *merge)))
     }
 }

@@ -6,6 +6,7 @@
 //! Sorting is by the head with the place of the write beside it, so that of two writes of one key the later
 //! wins.
 
+mod folding;
 mod index;
 
 use super::own::OwnChunks;
@@ -276,6 +277,22 @@ impl TableBuffer {
         None
     }
 
+    /// All writes of a key, the newest first.
+    pub(crate) fn writes_of<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = (Tag, &'a [u8])> {
+        let index = (!self.ops.is_empty()).then(|| self.index.get_or_init(|| self.build_index()));
+        let mut at = index.and_then(|index| index.newest.get(&hash_bytes(key, 0))).copied().unwrap_or(NONE);
+        std::iter::from_fn(move || {
+            while at != NONE {
+                let (i, mut tmp) = (usize_of(at), [0; 8]);
+                at = index.map_or(NONE, |index| index.before[i]);
+                if self.ops.key(i, &mut tmp) == key {
+                    return Some((self.ops.tag(i), self.ops.value(i)));
+                }
+            }
+            None
+        })
+    }
+
     /// Whether all writes came in ascending order and below a key. Then nobody need look for it, and who
     /// loads records in order makes no index.
     fn is_next(&self, key: &[u8]) -> bool {
@@ -314,14 +331,20 @@ impl TableBuffer {
     fn sorted_part(&self, writes: ops::Range<usize>) -> Block {
         let mut part = Block::new(self.ops.fixed);
         part.append_same(&self.ops, writes.start, writes.end);
-        if self.ascending { part } else { sort(part, &self.pool) }
+        if self.ascending { part } else { sort(part, &self.pool, self.folds()) }
+    }
+
+    /// Whether operands are folded with older writes of their keys when all are sorted.
+    fn folds(&self) -> bool {
+        self.operator.is_some_and(Operator::is_long)
     }
 
     /// The writes sorted, the last of each key.
     pub(crate) fn sorted(self) -> TableBufferSorted {
+        let folds = self.folds();
         // What cursors had of it is a second copy.
         drop(self.own);
-        let block = if self.ascending { self.ops } else { sort(self.ops, &self.pool) };
+        let block = if self.ascending { self.ops } else { sort(self.ops, &self.pool, folds) };
         TableBufferSorted {
             table: self.table,
             block,
@@ -355,9 +378,13 @@ impl TableBufferSorted {
     }
 }
 
-/// The last write of each key, in the order of the keys.
-fn sort(mut ops: Block, pool: &Pool) -> Block {
-    let sorted = if ops.fixed.is_some() { sort_fixed(&ops, pool) } else { sort_general(&ops, pool) };
+/// The last write of each key, in the order of the keys. `folds`: with those before it, if it is an operand.
+fn sort(mut ops: Block, pool: &Pool, folds: bool) -> Block {
+    let sorted = match ops.fixed {
+        _ if folds => folding::sort(&ops),
+        Some(_) => sort_fixed(&ops, pool),
+        None => sort_general(&ops, pool),
+    };
     pool.give(&mut ops);
     sorted
 }
