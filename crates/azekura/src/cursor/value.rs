@@ -115,7 +115,7 @@ impl<'a> LazyValue<'a> {
     ///
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read (the cursor may go on to the next record), `Closed`, `Forked`;
-    /// `WrongType` if a number was [merged](crate::Table::merge) into a value that is none.
+    /// `WrongType` if what was [merged](crate::Table::merge) into a value does not suit it.
     #[inline(always)]
     pub fn bytes(self) -> Result<&'a [u8]> {
         match self.0 {

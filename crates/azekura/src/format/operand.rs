@@ -26,14 +26,15 @@
 //! ```
 
 mod fold;
+mod gathering;
 mod given;
 mod long;
 
 pub(crate) use fold::{Fold, FoldedBytes};
+pub(crate) use gathering::{Gathered, Gathering, value_of, whole};
 pub(crate) use given::Given;
 pub use given::Merge;
-pub(crate) use long::{Gathered, Gathering, bytes_of, is_gathered, is_long, reference, references};
-pub(crate) use long::{stored_apart, value_of, whole};
+pub(crate) use long::{bytes_of, is_gathered, is_long, reference, references, stored_apart};
 
 use super::expiry::{Content, Expiry, OPERAND_WORD, WORD_BYTES};
 use super::tag::Tag;

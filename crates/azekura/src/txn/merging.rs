@@ -10,13 +10,13 @@ use crate::format::expiry::{Content, Expiry};
 use crate::format::operand::{ABSENT, Fold, Folded, Given, Merge, Operand, Operator, STORED_BYTES, is_long};
 
 impl WriteTxn {
-    /// Changes the number that is the value of a key, as `merge` says. Nothing is read, so it does not
-    /// conflict with what others write to the key: all such changes count, in the order of the commits.
+    /// Changes the value of a key, as `merge` says. Nothing is read, so it does not conflict with what others
+    /// write to the key: all such changes count, in the order of the commits.
     ///
     /// In a table with indexes, with records that expire, or whose values are fed, and with another operator
     /// than the one whose operands wait there to be folded, it reads the value and puts what becomes of it, as
-    /// [`increment`](WriteTxn::increment) does. Then it may conflict, also in
-    /// [`commit_blind`](WriteTxn::commit_blind).
+    /// [`increment`](WriteTxn::increment) does. ([`Table::merge`] says where it must read, too.) Then it may
+    /// conflict, also in [`commit_blind`](WriteTxn::commit_blind).
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-txnmerge-{}.azk", std::process::id()));
@@ -33,9 +33,9 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](WriteTxn::put); as [`get`](WriteTxn::get) where it reads. `WrongType` if it is known now
-    /// that the value has not eight bytes. If not, whoever reads it gets that error, until the key is put or
-    /// removed.
+    /// As [`put`](WriteTxn::put); as [`get`](WriteTxn::get) where it reads; `Invalid` for elements of which not all
+    /// are whole. `WrongType` if it is known now that the value is no number, or no whole number of elements. If
+    /// not, whoever reads it gets that error, until the key is put or removed.
     pub fn merge(&mut self, table: &Table, key: impl AsRef<[u8]>, merge: Merge<'_>) -> Result<()> {
         self.merge_given(table, key.as_ref(), &Given::of(merge)?)
     }

@@ -103,8 +103,8 @@ impl ReadTxn {
     ///
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later,
-    /// `Invalid` if it is of another database, `Closed`, `Forked`; `WrongType` if a number was
-    /// [merged](Table::merge) into a value that is none.
+    /// `Invalid` if it is of another database, `Closed`, `Forked`; `WrongType` if what was
+    /// [merged](Table::merge) into a value does not suit it.
     pub fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.copy_of(table, key.as_ref())
     }

@@ -1,7 +1,7 @@
 //! Sorts writes of which some are operands that have a length: those of a key are folded only now. If each was
 //! folded when it came, a key with many would take the square of their bytes.
 
-use super::order_general;
+use super::sort::order_general;
 use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::format::block::{Block, Tag};

@@ -2,7 +2,7 @@
 
 use super::{PATH, copy_of, options};
 use azekura::storage::MemStorage;
-use azekura::{Db, Error, Isolation, Merge, Options, Table, TableKind, WriteOptions};
+use azekura::{Db, Error, Isolation, Merge, Options, Table, TableDefinition, TableKind, WriteOptions};
 
 /// Nothing is folded but when the test says so.
 fn open(storage: &MemStorage) -> Db {
@@ -254,6 +254,25 @@ fn a_set_is_united_with_what_is_none_if_its_bytes_are_whole_elements() {
     assert!(matches!(done, Err(Error::WrongType { .. })), "{done:?}");
     t.merge("absent", Merge::Append(b"!")).unwrap();
     assert_eq!(get("absent"), b"aaaabbzz!");
+}
+
+#[test]
+fn tables_with_types_append_and_unite() {
+    const TEXTS: TableDefinition<str, str> = TableDefinition::ordered("texts");
+    const SETS: TableDefinition<u64, [u8]> = TableDefinition::hash("sets");
+    let db = open(&MemStorage::default());
+    let (texts, sets) = (db.typed_table(&TEXTS).unwrap(), db.typed_table(&SETS).unwrap());
+    texts.merge_append("day", "it ").unwrap();
+    sets.merge_union(7, 2, b"bbaa").unwrap();
+    sets.merge_append(8, b"bytes").unwrap();
+    let mut txn = db.write();
+    texts.write_in(&mut txn).merge_append("day", "rains").unwrap();
+    sets.write_in(&mut txn).merge_union(7, 2, b"ccaa").unwrap();
+    sets.write_in(&mut txn).merge_append(8, b" and more").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(texts.get("day").unwrap().as_deref(), Some("it rains"));
+    assert_eq!(sets.get(7).unwrap().unwrap(), b"aabbcc");
+    assert_eq!(sets.get(8).unwrap().unwrap(), b"bytes and more");
 }
 
 #[test]
