@@ -16,7 +16,7 @@ use crate::units;
 #[command(
     after_help = "The value of the key is a number of eight bytes, little-endian; a key that is not there gets OPERAND\n\
                   as its value. With append it is any value, and OPERAND (or - for standard input) is put behind\n\
-                  it. With union it is a set: its elements are the OPERANDs, all of one length, and stand one\n\
+                  it. With union it is a set: OPERAND and ELEMENTs, all of one length, are added. They stand one\n\
                   after the other, in the order of their bytes. Others that merge into the same key do not disturb\n\
                   each other.\n\n\
                   Example:\n  azekura merge hits.azk /index.html add 1\n  \
@@ -29,9 +29,12 @@ pub struct Args {
     /// What is done
     #[arg(value_enum)]
     operator: Operator,
-    /// With what it is done: a number, or bytes; several elements for union
-    #[arg(allow_hyphen_values = true, required = true, value_name = "OPERAND")]
-    operands: Vec<OsString>,
+    /// With what it is done: a number, or bytes, or an element
+    #[arg(allow_hyphen_values = true)]
+    operand: OsString,
+    /// More elements, for union (one that begins with - : after --)
+    #[arg(value_name = "ELEMENT")]
+    more: Vec<OsString>,
     /// What kind of number the value is
     #[arg(long = "type", value_enum, default_value_t = Kind::I64)]
     kind: Kind,
@@ -121,17 +124,15 @@ impl Given {
 
 fn given(args: &Args) -> Outcome<Given> {
     let form = args.of.form.form();
-    let is_stdin = |text: &OsString| text == "-";
-    let many =
-        args.operands.iter().filter(|text| is_stdin(text)).count() + usize::from(is_stdin(&args.of.key));
+    let operands = || std::iter::once(&args.operand).chain(&args.more);
+    let many = operands().chain([&args.of.key]).filter(|text| **text == "-").count();
     if matches!(args.operator, Operator::Append | Operator::Union) && many > 1 {
         return Err(Failure::Usage("only one argument can be standard input".into()));
     }
-    let parsed =
-        || args.operands.iter().map(|text| arguments::argument(text, form)).collect::<Outcome<Vec<_>>>();
-    match (args.operator, &args.operands[..]) {
-        (Operator::Union, _) => {
-            let elements = parsed()?;
+    let parse = |text: &OsString| arguments::argument(text, form);
+    match args.operator {
+        Operator::Union => {
+            let elements = operands().map(parse).collect::<Outcome<Vec<_>>>()?;
             let width = elements.first().map_or(0, Vec::len);
             if !(1..=ELEMENT_BYTES_MAX).contains(&width) || elements.iter().any(|one| one.len() != width) {
                 let text = format!("elements are of one length, of 1 to {ELEMENT_BYTES_MAX} bytes");
@@ -139,12 +140,9 @@ fn given(args: &Args) -> Outcome<Given> {
             }
             Ok(Given::Elements(width, elements.concat()))
         }
-        (_, [_, _, ..]) => Err(Failure::Usage("only union takes more than one OPERAND".into())),
-        (Operator::Append, _) => Ok(Given::Bytes(parsed()?.concat())),
-        (operator, operands) => {
-            let text = operands.first().map(|text| text.to_string_lossy()).unwrap_or_default();
-            merge_of(operator, args.kind, &text).map(Given::Number)
-        }
+        _ if !args.more.is_empty() => Err(Failure::Usage("only union takes more than one OPERAND".into())),
+        Operator::Append => parse(&args.operand).map(Given::Bytes),
+        operator => merge_of(operator, args.kind, &args.operand.to_string_lossy()).map(Given::Number),
     }
 }
 

@@ -355,7 +355,7 @@ fn lists_and_sets_are_merged() {
     place.run(["merge", "db.azk", "set", "union", "eve", "adam"]).fails(2, "of one length");
     place.run(["merge", "db.azk", "set", "union", ""]).fails(2, "of one length");
     place.run(["merge", "db.azk", "set", "union", "adam"]).fails(2, "the value has 9 bytes");
-    place.run(["merge", "db.azk", "set", "append", "-", "-"]).fails(2, "only union");
+    place.run(["merge", "db.azk", "set", "append", "-", "-"]).fails(2, "standard input");
     place.run(["merge", "db.azk", "-", "append", "-"]).fails(2, "standard input");
     assert_eq!(get("set"), "adabobeve\n");
     place.run(["check", "db.azk"]).succeeds();

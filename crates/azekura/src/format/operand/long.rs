@@ -50,6 +50,11 @@ pub(crate) fn is_long(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|&code| (APPEND..=PARTS).contains(&code))
 }
 
+/// Whether what was gathered is a value.
+pub(crate) fn is_value(bytes: &[u8]) -> bool {
+    Long::read(bytes).is_some_and(|long| long.base.is_some())
+}
+
 /// Whether an operand, by its bytes behind the word, was gathered of parts.
 pub(crate) fn is_gathered(bytes: &[u8]) -> bool {
     bytes.first() == Some(&PARTS)

@@ -4,12 +4,15 @@
 //! A value that stood apart is read and written anew with what was appended to it, so that takes its length in
 //! memory, as moving it does. The new one is in a segment that the run refers to, and the old one goes with the
 //! runs that the merge replaces: a crash leaves one or the other.
+//!
+//! Where a part is damaged nobody can know the value. Its reference stands for the value then, so that who reads the
+//! key gets the error, and nothing else has to wait for it.
 
 use super::OutputWriter;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::{Content, Expiry};
-use crate::format::operand::{Gathered, bytes_of, is_gathered, stored_apart, whole};
+use crate::format::operand::{Gathered, bytes_of, is_gathered, is_value, references, stored_apart, whole};
 
 impl OutputWriter<'_> {
     /// Makes the step's records fit for a run.
@@ -40,15 +43,30 @@ impl OutputWriter<'_> {
             return self.put(key, value, expiry, fit);
         }
         let values = self.to.values;
-        match whole(value, |reference| values.read(reference))? {
-            Gathered::Value(value, expiry) => self.put(key, &value, expiry, fit),
-            Gathered::Operand(operand) => self.put_operand(key, &operand, fit),
-            clash => {
+        match whole(value, |reference| values.read(reference)) {
+            Err(error @ Error::Corrupt { .. }) => self.put_damaged(key, value, fit).unwrap_or(Err(error)),
+            Err(error) => Err(error),
+            Ok(Gathered::Value(value, expiry)) => self.put(key, &value, expiry, fit),
+            Ok(Gathered::Operand(operand)) => self.put_operand(key, &operand, fit),
+            Ok(clash) => {
                 let (tag, stored) = clash.stored(&mut bytes);
                 fit.push(key, tag, stored);
                 Ok(())
             }
         }
+    }
+
+    /// Writes what stands for a value or an operand of which a part is damaged. None if no part is.
+    fn put_damaged(&self, key: &[u8], gathered: &[u8], fit: &mut Block) -> Option<Result<()>> {
+        let is_damaged =
+            |reference: &&[u8]| matches!(self.to.values.read(reference), Err(Error::Corrupt { .. }));
+        let reference = references(gathered).find(is_damaged)?;
+        let (mut bytes, apart) = (Vec::new(), stored_apart(gathered, reference).ok()?);
+        let (tag, value) =
+            if is_value(gathered) { (Tag::Large, reference) } else { (Tag::Operand, &apart[..]) };
+        let (tag, stored) = Content { tag, value, expiry: Expiry::NEVER }.stored(&mut bytes);
+        fit.push(key, tag, stored);
+        Some(Ok(()))
     }
 
     fn put(&mut self, key: &[u8], value: &[u8], expiry: Expiry, fit: &mut Block) -> Result<()> {
