@@ -116,7 +116,7 @@ impl Number {
     }
 
     /// The merge of a Python number by the operator of this name. REQUIRES: it has eight bytes.
-    pub fn merge(self, operator: &str, object: &Bound<'_, PyAny>) -> PyResult<Merge> {
+    pub fn merge(self, operator: &str, object: &Bound<'_, PyAny>) -> PyResult<Merge<'static>> {
         let bits = self.bits_of(object)?;
         let (signed, float) = (bits.cast_signed(), f64::from_bits(bits));
         Ok(match (self.family, operator) {

@@ -53,6 +53,19 @@ class Operations(TestCase):
             table.merge("n")
             table.merge("n", 4)
             self.assertEqual(table["n"], struct.pack("<q", 3))
+            table.merge("l", b"ada", "append")
+            table.merge("l", "bob", "append")
+            self.assertEqual(table["l"], b"adabob")
+            table.merge("s", [b"bob", b"ada"], "union")
+            table.merge("s", [b"eve", b"bob"], "union")
+            table.merge("s", [], "union")
+            self.assertEqual(table["s"], b"adabobeve")
+            for wrong in [[b"ada", b"adam"], [b""], [b"a" * 256]]:
+                with self.assertRaises(ValueError):
+                    table.merge("s", wrong, "union")
+            for operator in ["append", "union"]:
+                with self.assertRaises(TypeError):
+                    table.merge("s", operator=operator)
             self.assertFalse(table.compare_and_swap("a", "x", "y"))
             self.assertTrue(table.compare_and_swap("a", "34", None))
             self.assertTrue(table.compare_and_swap("a", None, "5"))

@@ -1,8 +1,8 @@
-//! What increments cost: merges, which read nothing, beside `increment`, which does. Many counters from one
-//! thread, and one counter from four.
+//! What merges cost, which read nothing, beside what reads. Many counters from one thread (`increment` reads), one
+//! counter from four, and many short lists that get eight bytes at a time (a get and a put read).
 //!
-//! `--counters N` says how many counters there are (10 million), `--seconds N` how long each part takes (20),
-//! `--budget MIB` how much memory the database has (256).
+//! `--counters N` says how many counters there are (10 million), `--lists N` how many lists (1 million),
+//! `--seconds N` how long each part takes (20), `--budget MIB` how much memory the database has (256).
 
 use azekura::{Db, Durability, Merge, Options, Result, Table, TableKind, WriteOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,6 +81,52 @@ fn one(db: &Db, table: &Table, time: Duration, reads: bool) -> Result<(u64, f64)
     Ok((done, done as f64 / began.elapsed().as_secs_f64()))
 }
 
+/// Appends eight random bytes to random lists for some time, many in a transaction. Gives what `many` gives.
+fn lists(db: &Db, table: &Table, lists: u64, time: Duration, reads: bool) -> Result<(u64, f64, f64)> {
+    let (began, mut random, mut done) = (Instant::now(), Random(9), 0);
+    while began.elapsed() < time {
+        let mut txn = db.write_with(eventual());
+        for _ in 0..BATCH {
+            let (key, entry) = (random.below(lists).to_be_bytes(), random.below(1 << 40).to_le_bytes());
+            if reads {
+                let mut list = txn.get(table, key)?.unwrap_or_default();
+                list.extend_from_slice(&entry);
+                txn.put(table, key, list)?;
+            } else {
+                txn.merge(table, key, Merge::Append(&entry))?;
+            }
+        }
+        txn.commit()?;
+        done += BATCH;
+    }
+    db.sync()?;
+    let durable = done as f64 / began.elapsed().as_secs_f64();
+    db.compact()?;
+    Ok((done, durable, done as f64 / began.elapsed().as_secs_f64()))
+}
+
+/// Gets random lists: how many a second, and what they have on average.
+fn look(table: &Table, lists: u64, time: Duration) -> Result<(f64, f64)> {
+    let (began, mut random, mut done, mut bytes) = (Instant::now(), Random(11), 0u64, 0);
+    while began.elapsed() < time {
+        for _ in 0..BATCH {
+            bytes += table.get_with(random.below(lists).to_be_bytes(), <[u8]>::len)?.unwrap_or_default();
+        }
+        done += BATCH;
+    }
+    Ok((done as f64 / began.elapsed().as_secs_f64(), bytes as f64 / done as f64))
+}
+
+/// All entries are there.
+fn expect_entries(table: &Table, wanted: u64) -> Result<()> {
+    let (mut entries, mut cursor) = (0, table.cursor()?);
+    while let Some((_, list)) = cursor.next()? {
+        entries += list.len() as u64 / 8;
+    }
+    assert_eq!(entries, wanted);
+    Ok(())
+}
+
 /// All increments are there.
 fn expect(table: &Table, wanted: u64) -> Result<()> {
     let mut sum = 0;
@@ -116,7 +162,14 @@ fn main() -> Result<()> {
         let (done, rate) = one(&db, &single, time / 2, reads)?;
         println!("{what}: {rate:.0}/s on one counter from four threads");
         expect(&single, done)?;
-        drop((table, single));
+        let (name, n) = (if reads { "get and put" } else { "append" }, argument("--lists", 1_000_000));
+        let list = db.table("lists", TableKind::Hash)?;
+        let (done, rate, folded) = lists(&db, &list, n, time, reads)?;
+        println!("{name}: {rate:.0}/s to {n} lists from one thread, {folded:.0}/s with compact");
+        expect_entries(&list, done)?;
+        let (rate, bytes) = look(&list, n, time / 4)?;
+        println!("{name}: {rate:.0} gets/s of lists of {bytes:.0} bytes, compacted");
+        drop((table, single, list));
         db.close()?;
         std::fs::remove_file(&path).expect("the example's file");
     }

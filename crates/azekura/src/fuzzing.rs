@@ -9,7 +9,7 @@ use crate::format::block::{Block, Tag};
 use crate::format::frame::{Frame, read_record};
 use crate::format::guide::Guide;
 use crate::format::manifest::{LogChain, Manifest};
-use crate::format::operand::Operand;
+use crate::format::operand::check_stored;
 use crate::format::page::{Page, units_of};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::log::recovery::replay;
@@ -41,7 +41,7 @@ pub fn page(bytes: &[u8]) {
     let mut tmp = [0; 8];
     for i in 0..page.len() {
         let content = page.content(i);
-        let operand = (content.tag == Tag::Operand).then(|| Operand::decode(content.value).is_ok());
+        let operand = (content.tag == Tag::Operand).then(|| check_stored(content.value).is_ok());
         std::hint::black_box((content.value.len(), content.expiry, operand));
         if decoded && i.is_multiple_of(page.len().div_ceil(LOOKUPS)) {
             let key = block.key(i, &mut tmp).to_vec();

@@ -106,7 +106,7 @@ pub use backup::{
 };
 pub use base::error::{Error, Result};
 pub use base::key::{TableKind, hash_of};
-pub use base::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
+pub use base::limits::{ELEMENT_BYTES_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
 pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;
 pub use index::{IndexSpec, IndexValue};

@@ -388,7 +388,7 @@ typedef int32_t azk_which;
 #endif // __cplusplus
 
 /**
- * What a merge does to a number. Numbers have eight bytes, little-endian: integers in two's complement, or
+ * What a merge does to a value. Numbers have eight bytes, little-endian: integers in two's complement, or
  * floating-point numbers of IEEE 754.
  */
 enum azk_operator
@@ -432,6 +432,16 @@ enum azk_operator
    * All bits that are set in one of both.
    */
   AZK_OR = 9,
+  /**
+   * Puts bytes behind the value, which may be any.
+   */
+  AZK_APPEND = 10,
+  /**
+   * Unites a set with elements of one byte each. For elements of n bytes, 1 to 255, it is
+   * AZK_UNION + 256 * (n - 1). The operand is elements one after the other, in any order; the value has them in
+   * the order of their bytes, each once.
+   */
+  AZK_UNION = 11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -2064,30 +2074,30 @@ azk_status azk_read_ttl(azk_read *read,
                         uint64_t *ttl_ms);
 
 /**
- * Changes the number that is the value of a key, as an azk_operator says. The number with which that is done
- * has eight bytes too. An absent key gets it as its value. Nothing is read, so this costs what a put costs,
- * and never waits for others or conflicts with them (docs/merges.md says where it must read). Errors:
- * AZK_INVALID for another operator or length, and as azk_table_put. If the value has not eight bytes, who
- * reads it gets AZK_WRONG_TYPE from then on, until the key is put or removed.
+ * Changes the value of a key, as an azk_operator says: a number by another one, of eight bytes too, a list by bytes
+ * that are put behind it, a set by elements. An absent key gets the operand as its value. Nothing is read, so this
+ * costs what a put costs, and never waits for others or conflicts with them (docs/merges.md says where it must
+ * read). Errors: AZK_INVALID for another operator or length, and as azk_table_put. If the value is no number, or
+ * no whole number of elements, who reads it gets AZK_WRONG_TYPE from then on, until the key is put or removed.
  */
 azk_status azk_table_merge(const azk_table *table,
                            const void *key,
                            size_t key_len,
                            int32_t operation,
-                           const void *number,
-                           size_t number_len);
+                           const void *operand,
+                           size_t operand_len);
 
 /**
  * As azk_table_merge, in a transaction. Errors: AZK_INVALID for another operator or length; AZK_WRONG_TYPE if
- * it is known now that the value has not eight bytes; as azk_write_put, and as azk_write_get where it reads.
+ * it is known now that the value is none for it; as azk_write_put, and as azk_write_get where it reads.
  */
 azk_status azk_write_merge(azk_write *write,
                            const azk_table *table,
                            const void *key,
                            size_t key_len,
                            int32_t operation,
-                           const void *number,
-                           size_t number_len);
+                           const void *operand,
+                           size_t operand_len);
 
 /**
  * Makes a cursor over the table as it is at this moment, before its first record. It covers the keys from

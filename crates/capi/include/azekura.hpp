@@ -287,6 +287,20 @@ public:
         detail::check(azk_table_merge(get(), key.data(), key.size(), operation, &number, sizeof number));
     }
 
+    /// Puts bytes behind the value without reading it. An absent key gets them as its value.
+    void merge_append(std::string_view key, std::string_view bytes)
+    {
+        detail::check(azk_table_merge(get(), key.data(), key.size(), AZK_APPEND, bytes.data(), bytes.size()));
+    }
+
+    /// Unites a set with elements of `width` bytes (1 to 255) without reading it. They stand one after the other in
+    /// `elements`, in any order; the value has them in the order of their bytes, each once.
+    void merge_union(std::string_view key, int width, std::string_view elements)
+    {
+        int32_t operation = detail::union_of(width);
+        detail::check(azk_table_merge(get(), key.data(), key.size(), operation, elements.data(), elements.size()));
+    }
+
     bool compare_and_swap(std::string_view key, optional_view expected, optional_view value)
     {
         detail::optional_bytes from(expected), to(value);

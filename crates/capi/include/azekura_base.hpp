@@ -49,6 +49,12 @@ inline void check(int32_t status)
         throw error(status);
 }
 
+/* The operation that unites a set with elements of so many bytes; none for a width that sets do not have. */
+inline int32_t union_of(int width)
+{
+    return width >= 1 && width <= 255 ? AZK_UNION + 256 * (width - 1) : 0;
+}
+
 /* Whether there was something. */
 inline bool found(int32_t status)
 {

@@ -235,6 +235,20 @@ public:
                                       sizeof number));
     }
 
+    /// As table::merge_append.
+    void merge_append(const azekura::table &table, std::string_view key, std::string_view bytes)
+    {
+        detail::check(azk_write_merge(handle_.get(), table.get(), key.data(), key.size(), AZK_APPEND, bytes.data(),
+                                      bytes.size()));
+    }
+
+    /// As table::merge_union.
+    void merge_union(const azekura::table &table, std::string_view key, int width, std::string_view elements)
+    {
+        detail::check(azk_write_merge(handle_.get(), table.get(), key.data(), key.size(), detail::union_of(width),
+                                      elements.data(), elements.size()));
+    }
+
     bool compare_and_swap(const azekura::table &table, std::string_view key, optional_view expected, optional_view value)
     {
         detail::optional_bytes from(expected), to(value);

@@ -1,4 +1,4 @@
-//! Merges of values: numbers that are changed without being read.
+//! Merges of values: numbers, lists and sets that are changed without being read.
 
 use crate::call::Caller;
 use crate::handles::{azk_table, azk_write};
@@ -7,7 +7,7 @@ use crate::status::{Outcome, azk_status, invalid};
 use azekura::Merge;
 use std::ffi::c_void;
 
-/// What a merge does to a number. Numbers have eight bytes, little-endian: integers in two's complement, or
+/// What a merge does to a value. Numbers have eight bytes, little-endian: integers in two's complement, or
 /// floating-point numbers of IEEE 754.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +30,29 @@ pub enum azk_operator {
     AZK_MAX_F64 = 8,
     /// All bits that are set in one of both.
     AZK_OR = 9,
+    /// Puts bytes behind the value, which may be any.
+    AZK_APPEND = 10,
+    /// Unites a set with elements of one byte each. For elements of n bytes, 1 to 255, it is
+    /// AZK_UNION + 256 * (n - 1). The operand is elements one after the other, in any order; the value has them in
+    /// the order of their bytes, each once.
+    AZK_UNION = 11,
 }
 
-fn merge_of(operator: i32, number: &[u8]) -> Outcome<Merge> {
+/// What is added to AZK_UNION for each further byte of an element.
+const ELEMENT_BYTE: i32 = 256;
+
+fn merge_of(operator: i32, operand: &[u8]) -> Outcome<Merge<'_>> {
+    match (operator % ELEMENT_BYTE, operator / ELEMENT_BYTE) {
+        (10, 0) => Ok(Merge::Append(operand)),
+        (11, more @ 0..=254) => {
+            let width = usize::try_from(more + 1).unwrap_or_default();
+            Ok(Merge::Union { width, elements: operand })
+        }
+        _ => number_of(operator, operand),
+    }
+}
+
+fn number_of(operator: i32, number: &[u8]) -> Outcome<Merge<'static>> {
     let Ok(bytes) = <[u8; 8]>::try_from(number) else {
         return Err(invalid(format!("a number has 8 bytes, not {}", number.len())));
     };
@@ -50,30 +70,30 @@ fn merge_of(operator: i32, number: &[u8]) -> Outcome<Merge> {
     })
 }
 
-/// Changes the number that is the value of a key, as an azk_operator says. The number with which that is done
-/// has eight bytes too. An absent key gets it as its value. Nothing is read, so this costs what a put costs,
-/// and never waits for others or conflicts with them (docs/merges.md says where it must read). Errors:
-/// AZK_INVALID for another operator or length, and as azk_table_put. If the value has not eight bytes, who
-/// reads it gets AZK_WRONG_TYPE from then on, until the key is put or removed.
+/// Changes the value of a key, as an azk_operator says: a number by another one, of eight bytes too, a list by bytes
+/// that are put behind it, a set by elements. An absent key gets the operand as its value. Nothing is read, so this
+/// costs what a put costs, and never waits for others or conflicts with them (docs/merges.md says where it must
+/// read). Errors: AZK_INVALID for another operator or length, and as azk_table_put. If the value is no number, or
+/// no whole number of elements, who reads it gets AZK_WRONG_TYPE from then on, until the key is put or removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_merge(
     table: *const azk_table,
     key: *const c_void,
     key_len: usize,
     operation: i32,
-    number: *const c_void,
-    number_len: usize,
+    operand: *const c_void,
+    operand_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
-        let merge = merge_of(operation, c.bytes(number, number_len, "number")?)?;
+        let merge = merge_of(operation, c.bytes(operand, operand_len, "operand")?)?;
         Ok(shared(table)?.merge(key, merge)?)
     })
 }
 
 /// As azk_table_merge, in a transaction. Errors: AZK_INVALID for another operator or length; AZK_WRONG_TYPE if
-/// it is known now that the value has not eight bytes; as azk_write_put, and as azk_write_get where it reads.
+/// it is known now that the value is none for it; as azk_write_put, and as azk_write_get where it reads.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_merge(
     write: *mut azk_write,
@@ -81,13 +101,13 @@ pub unsafe extern "C" fn azk_write_merge(
     key: *const c_void,
     key_len: usize,
     operation: i32,
-    number: *const c_void,
-    number_len: usize,
+    operand: *const c_void,
+    operand_len: usize,
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
-        let merge = merge_of(operation, c.bytes(number, number_len, "number")?)?;
+        let merge = merge_of(operation, c.bytes(operand, operand_len, "operand")?)?;
         let (mut write, table) = (owned(write)?, shared(table)?);
         Ok(write.txn.merge(&table, key, merge)?)
     })

@@ -103,6 +103,14 @@ static bool is_number(azk_table *table, const char *key, const void *number)
     return len == 8 && memcmp(found, number, 8) == 0;
 }
 
+static bool is_text(azk_table *table, const char *key, const char *text)
+{
+    char found[64];
+    size_t len = 0;
+    OK(azk_table_get(table, key, strlen(key), found, sizeof found, &len));
+    return len == strlen(text) && memcmp(found, text, len) == 0;
+}
+
 static void merges(azk_table *table)
 {
     int64_t five = 5, minus = -7, sum = -2;
@@ -133,7 +141,18 @@ static void merges(azk_table *table)
     IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), AZK_ADD, &five, 4));
     IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), AZK_ADD, NULL, 8));
     IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), 0, &five, 8));
-    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), 10, &five, 8));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), 12, &five, 8));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), -1, &five, 8));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), INT32_MIN, &five, 8));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), AZK_APPEND + 256, &five, 8));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("i"), AZK_UNION + 256 * 255, &five, 8));
+    IS(AZK_INVALID, azk_table_merge(table, TEXT("s"), AZK_UNION + 256 * 2, TEXT("adabo")));
+    OK(azk_table_merge(table, TEXT("l"), AZK_APPEND, TEXT("ada")));
+    OK(azk_table_merge(table, TEXT("l"), AZK_APPEND, NULL, 0));
+    OK(azk_table_merge(table, TEXT("l"), AZK_APPEND, TEXT("bob")));
+    OK(azk_table_merge(table, TEXT("s"), AZK_UNION + 256 * 2, TEXT("bobada")));
+    OK(azk_table_merge(table, TEXT("s"), AZK_UNION + 256 * 2, TEXT("evebob")));
+    CHECK(is_text(table, "l", "adabob") && is_text(table, "s", "adabobeve"));
     IS(AZK_BAD_HANDLE, azk_table_merge(NULL, TEXT("i"), AZK_ADD, &five, 8));
     CHECK(is_number(table, "i", &large));
 }

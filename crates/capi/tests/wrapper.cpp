@@ -47,6 +47,11 @@ static void records(azekura::table &t)
     CHECK(t.increment("n", 0) == 40);
     t.merge("f", AZK_MAX_F64, 0.5);
     CHECK(t.get("f")->size() == 8 && t.take("f"));
+    t.merge_append("l", "34");
+    t.merge_append("l", "56");
+    t.merge_union("s", 2, "bbaa");
+    t.merge_union("s", 2, "bbcc");
+    CHECK(t.take("l") == "3456" && t.take("s") == "aabbcc");
     CHECK(!t.compare_and_swap("eve", "x", "y") && t.compare_and_swap("eve", "34", std::nullopt));
     CHECK(t.compare_and_swap("eve", std::nullopt, "35") && t.take("eve") == "35" && !t.take("eve"));
     t.put_for("n", "1", std::chrono::hours(1));
@@ -176,6 +181,9 @@ static void transactions(azekura::database &db, azekura::table &t)
     CHECK(txn.add(t, "d", "4") && txn.replace(t, "d", "5") && txn.increment(t, "n", 7) == 7);
     txn.merge(t, "n", AZK_MIN_U64, std::uint64_t(9));
     txn.append(t, "d", "6");
+    txn.merge_append(t, "l", "6");
+    txn.merge_union(t, "s", 3, "eveada");
+    CHECK(txn.take(t, "l") == "6" && txn.take(t, "s") == "adaeve");
     CHECK(txn.compare_and_swap(t, "d", "56", "57") && txn.take(t, "d") == "57");
     CHECK(txn.get_many(t, std::vector<std::string>{"d", "a"})[1] == "1");
     txn.remove(t, "n");

@@ -8,13 +8,13 @@ mod write;
 
 use crate::fed;
 use crate::rng::Rng;
-use azekura::{Db, Durability, Error, FeedContent, Merge, Table, TableKind, WriteOptions, WriteTxn};
+use azekura::{Db, Durability, Error, FeedContent, Table, TableKind, WriteOptions, WriteTxn};
 pub use names::{INDEXES, TABLES};
-use names::{SMALL, SUMS, SUMS_NAME, kind_of, name_of, small};
+use names::{MERGED, SMALL, kind_of, name_of, small};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
-pub use write::{NUMBER, Stamp, Write};
+pub use write::{LIST, NUMBER, SET, Stamp, Write};
 
 /// Longer than any run.
 const LONG: Duration = Duration::from_secs(10 << 25);
@@ -76,8 +76,11 @@ pub struct Ack {
 
 /// The bytes of a stamp.
 pub fn bytes_of((from, len): Stamp) -> Vec<u8> {
-    if len == NUMBER {
-        return u64::from(from).to_le_bytes().to_vec();
+    match len {
+        NUMBER => return u64::from(from).to_le_bytes().to_vec(),
+        LIST => return vec![0x5a; from as usize],
+        SET => return sums::elements(from),
+        _ => {}
     }
     let mut rng = Rng(u64::from(from));
     (0..len.div_ceil(8)).flat_map(|_| rng.number().to_le_bytes()).take(len as usize).collect()
@@ -162,8 +165,10 @@ impl Script {
             model.insert((*name).into(), (*kind == TableKind::Hash, BTreeMap::new()));
             s.push(&model, Some(Step::Create(name, *kind)));
         }
-        model.insert(SUMS_NAME.into(), (false, BTreeMap::new()));
-        s.push(&model, Some(Step::Create(SUMS_NAME, kind_of(SUMS))));
+        for (_, name, kind) in MERGED {
+            model.insert(name.into(), (kind == TableKind::Hash, BTreeMap::new()));
+            s.push(&model, Some(Step::Create(name, kind)));
+        }
         for (t, content, kept) in fed::plan(seed) {
             s.push(&model, Some(Step::Feed(t, content, kept)));
         }
@@ -254,7 +259,8 @@ impl Script {
             });
         }
         writes.extend(sums::writes(rng, rich));
-        let small_tables = (model.len() - tables - usize::from(model.contains_key(SUMS_NAME))) as u64;
+        let merged = MERGED.iter().filter(|(_, name, _)| model.contains_key(*name)).count();
+        let small_tables = (model.len() - tables - merged) as u64;
         writes.extend(small_writes(rng, small_tables, stamp));
         Step::Commit(durability, writes)
     }
@@ -358,7 +364,7 @@ fn apply(model: &mut Model, step: &Step) {
                 records_of(model, *t).insert(k.clone(), *v);
             }
             Write::Merge(t, k, n) => {
-                records_of(model, *t).entry(k.clone()).or_insert((0, NUMBER)).0 += n;
+                sums::merge(*t, records_of(model, *t).entry(k.clone()), *n);
             }
             Write::Remove(t, k) | Write::Expired(t, k) => drop(records_of(model, *t).remove(k)),
             Write::Range(t, a, b) => records_of(model, *t).retain(|k, _| k < a || k >= b),
@@ -404,7 +410,7 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
                     Write::Put(t, k, v) => txn.put(&tables[t], k, &bytes_of(*v))?,
                     Write::PutFor(t, k, v) => txn.put_for(&tables[t], k, &bytes_of(*v), LONG)?,
                     Write::Expired(t, k) => txn.put_for(&tables[t], k, b"gone", Duration::ZERO)?,
-                    Write::Merge(t, k, n) => txn.merge(&tables[t], k, Merge::AddU64((*n).into()))?,
+                    Write::Merge(t, k, n) => sums::take(&mut txn, *t, &tables[t], k, *n)?,
                     Write::Remove(t, k) => txn.remove(&tables[t], k)?,
                     Write::Range(t, a, b) => txn.remove_range(&tables[t], a..b)?,
                     Write::Clear(t) => txn.clear(&tables[t])?,

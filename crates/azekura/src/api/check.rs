@@ -20,7 +20,7 @@ use crate::format::expiry::{Content, Expiring};
 use crate::format::feed::FEED_NAME;
 use crate::format::hidden::is_hidden;
 use crate::format::manifest::RunInfo;
-use crate::format::operand::{Operand, Operands};
+use crate::format::operand::{Operands, check_stored, references};
 use crate::format::superblock::{self, ManifestAt, Parsed, Superblock};
 use crate::run::Run;
 use crate::run::reader::RunReader;
@@ -207,10 +207,12 @@ impl Check<'_> {
             }
             self.puts += u64::from(tag != Tag::Tombstone);
             self.report.deletes += u64::from(tag == Tag::Tombstone);
-            if tag == Tag::Large
-                && let Err(e) = self.value(reference, &mut BTreeMap::new())
-            {
-                self.problem(format!("{shown}, in the log: {e}"));
+            let one = (tag == Tag::Large).then_some(reference);
+            let gathered = (tag == Tag::Operand).then(|| references(reference)).into_iter().flatten();
+            for reference in one.into_iter().chain(gathered) {
+                if let Err(e) = self.value(reference, &mut BTreeMap::new()) {
+                    self.problem(format!("{shown}, in the log: {e}"));
+                }
             }
         };
         if let Some(active) = &table.active {
@@ -262,7 +264,11 @@ impl Check<'_> {
                 let content = block.content(i);
                 match content.tag {
                     Tag::Large => self.value(content.value, &mut large)?,
-                    Tag::Operand => drop(Operand::decode(content.value)?),
+                    Tag::Operand => {
+                        if let Some(reference) = check_stored(content.value)? {
+                            self.value(reference, &mut large)?;
+                        }
+                    }
                     _ => {}
                 }
                 deletes += u64::from(block.tag(i) == Tag::Tombstone);

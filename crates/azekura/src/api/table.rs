@@ -67,7 +67,7 @@ impl Table {
     ///
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped, `Closed`, `Forked`;
-    /// `WrongType` if a number was [merged](Table::merge) into a value that is none.
+    /// `WrongType` if what was [merged](Table::merge) into a value does not suit it.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.copy_of(key.as_ref())
     }

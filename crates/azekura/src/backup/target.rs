@@ -75,7 +75,7 @@ impl<'s> Target<'s> {
             hash_seed: point.hash_seed,
             manifest: self.put_manifest(point)?,
             pins: PinRules::default(),
-            expires: !point.manifest.is_plain(),
+            version: point.manifest.version(),
             role: Role::Database,
         };
         let block = block.encode();

@@ -14,6 +14,7 @@ use crate::base::sync::CountedArc;
 use crate::engine::state::{ActiveBuf, Level};
 use crate::format::block::Tag;
 use crate::format::expiry::Expiry;
+use crate::format::operand::Fold;
 use crate::format::ranges::Ranges;
 use crate::format::unpacked::{Record, Unpacked};
 use crate::memtable::chunk::Chunk;
@@ -133,6 +134,14 @@ impl CursorSource {
     #[inline(always)]
     pub(super) fn value(&self) -> &[u8] {
         self.record().value(self.bytes())
+    }
+
+    /// Folds what is older of the key in the same buffer.
+    pub(super) fn fold_versions(&self, fold: &mut Fold) -> Result<()> {
+        match &self.feed {
+            Feed::Active(feed) => feed.fold_versions(self.now, fold),
+            Feed::Chunk(_) | Feed::Level(_) => Ok(()),
+        }
     }
 
     /// What the records of the batch point into.

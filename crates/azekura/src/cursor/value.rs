@@ -5,7 +5,7 @@ use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
 use crate::engine::Engine;
 use crate::format::expiry::Expiry;
-use crate::format::operand::Number;
+use crate::format::operand::FoldedBytes;
 use crate::values::ahead::ReadAhead;
 use crate::values::{LargeValue, ValuePointer};
 use std::fmt;
@@ -65,21 +65,21 @@ pub(super) struct Reader {
 }
 
 /// What was folded for the record given out last.
-pub(super) struct FoldedValue(std::result::Result<(Number, Expiry), Error>);
+pub(super) struct FoldedValue(std::result::Result<(FoldedBytes, Expiry), Error>);
 
 impl Default for FoldedValue {
     fn default() -> FoldedValue {
-        FoldedValue(Ok((Number::default(), Expiry::NEVER)))
+        FoldedValue(Ok((FoldedBytes::Number([0; 8]), Expiry::NEVER)))
     }
 }
 
 impl FoldedValue {
-    pub(super) fn new(folded: std::result::Result<(Number, Expiry), Error>) -> FoldedValue {
+    pub(super) fn new(folded: std::result::Result<(FoldedBytes, Expiry), Error>) -> FoldedValue {
         FoldedValue(folded)
     }
 
     fn get(&self) -> std::result::Result<&[u8], &Error> {
-        self.0.as_ref().map(|(number, _)| number.as_slice())
+        self.0.as_ref().map(|(value, _)| &**value)
     }
 
     pub(super) fn expiry(&self) -> Expiry {
@@ -115,7 +115,7 @@ impl<'a> LazyValue<'a> {
     ///
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read (the cursor may go on to the next record), `Closed`, `Forked`;
-    /// `WrongType` if a number was [merged](crate::Table::merge) into a value that is none.
+    /// `WrongType` if what was [merged](crate::Table::merge) into a value does not suit it.
     #[inline(always)]
     pub fn bytes(self) -> Result<&'a [u8]> {
         match self.0 {

@@ -142,7 +142,7 @@ impl Checkpoints<'_> {
         let logs = kept.chain(&chain).cloned().collect();
         let moved = if let Change::Values(step) = change { Some(step) } else { None };
         let manifest = describe(&state, self.values, self.ids.peek(), logs, moved, &self.log.clock);
-        guard.is_plain = manifest.is_plain();
+        guard.version = manifest.version();
         let (at, extent) = match self.make_room(guard, &manifest, purpose) {
             Err(e @ Error::NoSpace { .. }) if purpose != Purpose::Close => {
                 self.checkpointer.free_later(pending_free);

@@ -17,9 +17,11 @@ use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::base::sync::{ArcSwap, CountedArc, MutexGuard};
-use crate::format::block::Block;
+use crate::format::block::{Block, Tag};
+use crate::format::expiry::Content;
+use crate::format::operand::{Gathering, is_long};
 use crate::format::ranges::Ranges;
-use crate::memtable::active::Active;
+use crate::memtable::active::{Active, ActiveCursor, Entry};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
 use crate::merge::merge_chunks;
@@ -80,7 +82,7 @@ impl TableState {
             return Ok(None);
         }
         let segments = active.segments.lock().clone();
-        let mut chunk = Chunk::new(newest_of(&active.list, pool), Ranges::default(), segments).pooled(pool);
+        let mut chunk = Chunk::new(newest_of(&active.list, pool)?, Ranges::default(), segments).pooled(pool);
         if self.dials().filters_chunks {
             chunk = chunk.with_filter(self.kind);
         }
@@ -89,8 +91,9 @@ impl TableState {
     }
 }
 
-/// The newest version of each key. The rest nobody can see any more.
-fn newest_of(list: &Active, pool: &Pool) -> Block {
+/// The newest version of each key, folded with older ones if it is an operand that was not when it came. The rest
+/// nobody can see any more.
+fn newest_of(list: &Active, pool: &Pool) -> Result<Block> {
     let mut cursor = list.cursor();
     cursor.seek_first();
     let mut block = Block::new(cursor.entry().and_then(|first| first.widths()));
@@ -102,15 +105,45 @@ fn newest_of(list: &Active, pool: &Pool) -> Block {
     while let Some(entry) = cursor.entry() {
         // The newest version of a key comes first.
         if last != Some(entry.key) {
-            if block.fixed.is_some() && block.fixed != entry.widths() {
-                block = block.to_general();
+            if entry.tag() == Tag::Expiring && is_long_operand(entry) {
+                if block.fixed.is_some() {
+                    block = block.to_general();
+                }
+                push_folded(&mut block, cursor.clone())?;
+            } else {
+                if block.fixed.is_some() && block.fixed != entry.widths() {
+                    block = block.to_general();
+                }
+                block.push(entry.key, entry.tag(), entry.value);
             }
-            block.push(entry.key, entry.tag(), entry.value);
             last = Some(entry.key);
         }
         cursor.next();
     }
-    block
+    Ok(block)
+}
+
+fn is_long_operand(entry: Entry<'_>) -> bool {
+    let content = Content::of(entry.tag(), entry.value);
+    content.tag == Tag::Operand && is_long(content.value)
+}
+
+/// Adds what the versions of a key make, at the newest of which a cursor stands.
+#[cold]
+fn push_folded(block: &mut Block, mut cursor: ActiveCursor<'_>) -> Result<()> {
+    let Some(newest) = cursor.entry() else { return Ok(()) };
+    let mut gathering = Gathering::begin(Content::of(newest.tag(), newest.value).value)?;
+    cursor.next();
+    while gathering.goes_on()
+        && let Some(older) = cursor.entry().filter(|older| older.key == newest.key)
+    {
+        gathering.add(Content::of(older.tag(), older.value))?;
+        cursor.next();
+    }
+    let mut bytes = Vec::new();
+    let (tag, stored) = gathering.end().stored(&mut bytes);
+    block.push(newest.key, tag, stored);
+    Ok(())
 }
 
 /// Merges chunks of one of these tables, if many have piled up. Called after a commit, outside its lock.

@@ -156,7 +156,10 @@ impl Engine {
     /// table has indexes or records that expire.
     pub(crate) fn takes_blind(&self, table: u32, operator: Operator) -> bool {
         let tells_values = || self.feed.fed().content_of(table).is_some_and(|told| told != FeedContent::Keys);
-        self.operators.takes(table, operator) && !(self.feed.is_on() && tells_values())
+        // A large value that gets longer is written anew by a flush, for which a tight disk may have no room. A put
+        // asks first.
+        let is_for_room = || operator.is_long() && self.room.is_tight();
+        self.operators.takes(table, operator) && !(self.feed.is_on() && tells_values()) && !is_for_room()
     }
 
     /// See `Committer::track_snapshot`.

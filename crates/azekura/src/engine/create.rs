@@ -111,7 +111,7 @@ fn first_superblock(storage: &dyn Storage, config: &Config) -> Result<Vec<u8>> {
         hash_seed: config.hash_seed.map_or_else(|| random(storage), Ok)?,
         manifest: ManifestAt::Inline(manifest.encode()),
         pins: PinRules::default(),
-        expires: false,
+        version: manifest.version(),
         role: Role::Database,
     };
     Ok(block.encode())

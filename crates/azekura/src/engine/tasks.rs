@@ -19,7 +19,20 @@ impl Engine {
     pub(super) fn merges(&self) -> Merges<'_> {
         let Engine { compactor, store, values, ids, memory, pace, relief, poison, .. } = self;
         let (installer, checkpoints) = (self.installer(), self.checkpoints());
-        Merges { installer, compactor, store, values, ids, memory, pace, relief, poison, checkpoints }
+        let large_value_bytes = self.config.large_value_bytes;
+        Merges {
+            installer,
+            compactor,
+            store,
+            values,
+            ids,
+            memory,
+            pace,
+            relief,
+            poison,
+            checkpoints,
+            large_value_bytes,
+        }
     }
 
     /// The part that writes checkpoints.

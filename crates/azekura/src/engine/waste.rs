@@ -22,6 +22,7 @@ use crate::base::error::Result;
 use crate::base::key::SortKey;
 use crate::base::sync::ArcSwap;
 use crate::format::block::{Block, Tag};
+use crate::format::operand::reference;
 use crate::run::Run;
 use crate::run::reader::RunReader;
 use crate::values::{Segment, ValuePointer, ValueStore};
@@ -402,7 +403,12 @@ fn next_version_bytes(table: &TableState, from: usize, key: SortKey<'_>) -> Resu
 
 /// What a record's value takes, in its run and in its segment.
 fn value_bytes(tag: Tag, value: &[u8]) -> Result<u64> {
-    let large = if tag == Tag::Large { u64::from(ValuePointer::decode(value)?.len) } else { 0 };
+    let reference = match tag {
+        Tag::Large => Some(value),
+        Tag::Operand => reference(value),
+        _ => None,
+    };
+    let large = reference.map(ValuePointer::decode).transpose()?.map_or(0, |at| u64::from(at.len));
     Ok(value.len() as u64 + large)
 }
 

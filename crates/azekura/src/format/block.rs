@@ -9,7 +9,8 @@
 pub(crate) use super::tag::Tag;
 
 use super::expiry::{Content, Expiring, OPERAND_WORD, WORD_BYTES};
-use super::operand::{Operands, STORED_BYTES};
+use super::operand::{Folding, Operands, STORED_BYTES, reference};
+use super::page::INLINE_VALUE_BYTES_MAX;
 use super::unpacked::Unpacked;
 use crate::base::codec::{u32_of, u64_at, usize_of};
 use crate::base::key::{SortKey, head_after, head_of};
@@ -198,11 +199,15 @@ impl Block {
         }
     }
 
-    /// The reference of record `i`, if its value is in a value segment.
+    /// The reference of record `i`, if its value is in a value segment, or what its operand appends or unites.
     #[inline(always)]
     pub(crate) fn reference(&self, i: usize) -> Option<&[u8]> {
         let content = self.content(i);
-        (content.tag == Tag::Large).then_some(content.value)
+        match content.tag {
+            Tag::Large => Some(content.value),
+            Tag::Operand => reference(content.value),
+            _ => None,
+        }
     }
 
     #[inline(always)]
@@ -411,10 +416,35 @@ impl Block {
         operands
     }
 
-    /// Whether some records are operands.
-    pub(crate) fn has_operands(&self) -> bool {
-        let is_operand = |i| self.word(i).is_some_and(|word| word >= OPERAND_WORD);
-        self.has_words() && (0..self.len()).any(is_operand)
+    /// What must be done to fold the records. (All operands of a block have one operator.)
+    pub(crate) fn folding(&self) -> Folding {
+        if !self.has_words() {
+            return Folding::None;
+        }
+        let mut operands = Operands::default();
+        for i in 0..self.len() {
+            if self.word(i).is_some_and(|word| word >= OPERAND_WORD) {
+                operands.add(&self.value(i)[WORD_BYTES..]);
+                if operands.operator.is_some() {
+                    break;
+                }
+            }
+        }
+        operands.folding()
+    }
+
+    /// Whether record `i` is too long for a page. Only folding in memory makes such records.
+    pub(crate) fn is_too_long(&self, i: usize) -> bool {
+        let word_bytes = if self.tag(i) == Tag::Expiring { WORD_BYTES } else { 0 };
+        self.value(i).len() >= INLINE_VALUE_BYTES_MAX + word_bytes
+    }
+
+    /// Whether one of the records is.
+    pub(crate) fn any_too_long(&self) -> bool {
+        match self.fixed {
+            Some(_) => !self.is_empty() && self.is_too_long(0),
+            None => self.heap.len() >= INLINE_VALUE_BYTES_MAX && (0..self.len()).any(|i| self.is_too_long(i)),
+        }
     }
 
     /// Removes the first `n` records.

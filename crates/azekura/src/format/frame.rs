@@ -29,7 +29,7 @@
 
 use super::block::{Block, Fixed, Tag};
 use super::expiry::{Content, WORD_BYTES};
-use super::operand::Operand;
+use super::operand::check_logged;
 use crate::base::checksum::crc;
 use crate::base::codec::{Reader, Writer, u32_at, u32_of, u64_at, usize_of};
 use crate::base::error::{Result, shown};
@@ -372,7 +372,7 @@ fn check_word(r: &Reader<'_>, tag: Tag, value_len: usize) -> Result<()> {
 /// Refuses an operand that makes no sense. REQUIRES: what expires has a word.
 fn check_operand(r: &Reader<'_>, tag: Tag, stored: &[u8]) -> Result<()> {
     match Content::of(tag, stored) {
-        Content { tag: Tag::Operand, value, .. } if Operand::decode(value).is_err() => {
+        Content { tag: Tag::Operand, value, .. } if check_logged(value).is_err() => {
             Err(r.bad(format!("an operand that makes no sense: {}", shown(value))))
         }
         _ => Ok(()),

@@ -1,7 +1,7 @@
 //! Operands: records that change the value of a key without knowing it.
 //!
-//! An operand is stored with the tag `Expiring` and the word `OPERAND_WORD`, which is no time, in front of
-//! nine bytes:
+//! An operand is stored with the tag `Expiring` and the word `OPERAND_WORD`, which is no time, in front of its
+//! bytes. Those of a number are nine:
 //!
 //! ```text
 //! u8 operator: 0 = clash, 1 = add, 2 = add f64, 3 = min i64, 4 = max i64, 5 = min u64, 6 = max u64, 7 = min f64,
@@ -9,21 +9,41 @@
 //! [u8; 8] the operand, little-endian
 //! ```
 //!
+//! `long` has the operators whose operands have a length.
+//!
 //! What stands under its key in anything older is its base. An operand is *folded*: with another one below it to
 //! one operand, with a value of eight bytes to a value, with nothing at all to a value too, which is the operand
 //! itself. All operators but `add f64` are associative, so it does not matter what is folded first. Two
 //! operators do not meet on one key: see `engine/operators.rs`.
 //!
 //! A value of another length is no number. With it an operand is folded to a *clash*, which hides all that is
-//! older as a value does. It has the value's length (all ones if it stood apart), and whoever reads it gets an
-//! error.
+//! older as a value does. It says what the value was, and whoever reads it gets an error:
+//!
+//! ```text
+//! a value that is no number   its length, or all ones if it stood apart
+//! a value that is no set      its length, and in bits 32 to 39 the bytes of an element
+//! a value that got too long   all ones but the lowest
+//! ```
+
+mod fold;
+mod gathering;
+mod given;
+mod long;
+
+pub(crate) use fold::{Fold, FoldedBytes};
+pub(crate) use gathering::{Gathered, Gathering, value_of, whole};
+pub(crate) use given::Given;
+pub use given::Merge;
+pub(crate) use long::{bytes_of, is_gathered, is_long, is_value, reference, references, stored_apart};
 
 use super::expiry::{Content, Expiry, OPERAND_WORD, WORD_BYTES};
 use super::tag::Tag;
 use crate::base::error::{Error, Result, shown};
 use crate::base::key::TableKind;
+use crate::base::limits::VALUE_BYTES_MAX;
+use long::Long;
 
-/// Bytes of an operand behind its word.
+/// Bytes of the operand of a number behind its word.
 pub(crate) const OPERAND_BYTES: usize = 9;
 /// And with its word, as it stands in memory.
 pub(crate) const STORED_BYTES: usize = WORD_BYTES + OPERAND_BYTES;
@@ -31,49 +51,10 @@ pub(crate) const STORED_BYTES: usize = WORD_BYTES + OPERAND_BYTES;
 /// The number that a value is.
 pub(crate) type Number = [u8; 8];
 
-/// What [`Table::merge`](crate::Table::merge) does to the value of a key, which is a number of eight bytes,
-/// little-endian. A key that is absent gets the operand as its value.
-///
-/// ```
-/// # let path = std::env::temp_dir().join(format!("azekura-doc-operators-{}.azk", std::process::id()));
-/// use azekura::{Db, Merge, Options, TableKind};
-/// let db = Db::open(&path, Options::new())?;
-/// let coldest = db.table("coldest", TableKind::Ordered)?;
-/// for degrees in [3.5, -1.25, 0.0] {
-///     coldest.merge("January", Merge::MinF64(degrees))?;
-/// }
-/// assert_eq!(coldest.get("January")?.unwrap(), (-1.25f64).to_le_bytes());
-/// # drop(coldest); db.close()?; std::fs::remove_file(&path).unwrap();
-/// # Ok::<(), azekura::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub enum Merge {
-    /// Adds to an integer. Sums wrap around.
-    AddI64(i64),
-    /// Adds to an integer without sign. It is the same operator as `AddI64`.
-    AddU64(u64),
-    /// Adds to a floating-point number. Sums are rounded, and in which order is not said: sums of the same
-    /// numbers may differ in their last bits, also two reads of one snapshot.
-    AddF64(f64),
-    /// The smaller of two integers.
-    MinI64(i64),
-    /// The larger of two integers.
-    MaxI64(i64),
-    /// The smaller of two integers without sign.
-    MinU64(u64),
-    /// The larger of two integers without sign.
-    MaxU64(u64),
-    /// The smaller of two floating-point numbers in their total order ([`f64::total_cmp`]).
-    MinF64(f64),
-    /// The larger of two floating-point numbers in their total order.
-    MaxF64(f64),
-    /// All bits that are set in one of both.
-    BitOr(u64),
-}
-
 /// What stands in place of a value of another length than a number's.
 const CLASH: u8 = 0;
+/// What a clash says of a value that is longer than values may be.
+const TOO_LONG: u64 = u64::MAX - 1;
 const ADD: u8 = 1;
 const ADD_F64: u8 = 2;
 const MIN_I64: u8 = 3;
@@ -84,18 +65,51 @@ const MIN_F64: u8 = 7;
 const MAX_F64: u8 = 8;
 const BIT_OR: u8 = 9;
 
-/// An operator, by its code.
+/// An operator: its code, and the bytes of an element if it unites sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Operator(u8);
+pub(crate) struct Operator {
+    code: u8,
+    width: u8,
+}
 
 impl Operator {
     pub(crate) fn code(self) -> u8 {
-        self.0
+        self.code
+    }
+
+    /// The bytes of an element of a set; 0 for other operators.
+    pub(crate) fn width(self) -> u8 {
+        self.width
+    }
+
+    /// Whether operands with this code have a length.
+    pub(crate) fn is_long_code(code: u8) -> bool {
+        code > BIT_OR
+    }
+
+    /// Whether its operands have a length.
+    pub(crate) fn is_long(self) -> bool {
+        Operator::is_long_code(self.code)
+    }
+
+    /// Whether a value of so many bytes may be the base of a set's elements, or of what is appended.
+    pub(crate) fn suits(self, bytes: usize) -> bool {
+        self.width == 0 || bytes.is_multiple_of(usize::from(self.width))
     }
 
     /// None for the code of a clash, and for those that are not known.
-    pub(crate) fn from_code(code: u8) -> Option<Operator> {
-        (ADD..=BIT_OR).contains(&code).then_some(Operator(code))
+    pub(crate) fn from_code(code: u8, width: u8) -> Option<Operator> {
+        let fits = if code == long::UNION { width > 0 } else { width == 0 };
+        ((ADD..=long::UNION).contains(&code) && fits).then_some(Operator { code, width })
+    }
+
+    /// That of an operand, by its bytes behind the word.
+    fn of(bytes: &[u8]) -> Option<Operator> {
+        match *bytes {
+            [code, width, ..] if is_long(bytes) => long::operator_of(code, width, bytes),
+            [code, ..] => Operator::from_code(code, 0),
+            [] => None,
+        }
     }
 
     /// What becomes of a number.
@@ -104,7 +118,7 @@ impl Operator {
         let (x, y) = (a.cast_signed(), b.cast_signed());
         let (f, g) = (f64::from_le_bytes(base), f64::from_le_bytes(operand));
         let first = |is_first| if is_first { base } else { operand };
-        match self.0 {
+        match self.code {
             ADD => a.wrapping_add(b).to_le_bytes(),
             ADD_F64 => (f + g).to_le_bytes(),
             MIN_I64 => x.min(y).to_le_bytes(),
@@ -125,6 +139,20 @@ pub(crate) struct Operand {
     number: Number,
 }
 
+fn no_operand(bytes: &[u8]) -> Error {
+    Error::corrupt("operand", 0, format!("bytes that are none: {}", shown(bytes)))
+}
+
+/// The error of a read of what got longer than values may be.
+fn too_long() -> Error {
+    let (what, found) = ("value that merges have made", VALUE_BYTES_MAX + 1);
+    Error::TooLarge { what, found, limit: VALUE_BYTES_MAX }
+}
+
+fn two_operators(older: u8, newer: u8) -> Error {
+    Error::corrupt("operand", 0, format!("operators {older} and {newer} on one key"))
+}
+
 /// What an operand and its base make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Folded {
@@ -133,20 +161,13 @@ pub(crate) enum Folded {
 }
 
 impl Operand {
-    pub(crate) fn of(merge: Merge) -> Operand {
-        let (code, number) = match merge {
-            Merge::AddI64(n) => (ADD, n.to_le_bytes()),
-            Merge::AddU64(n) => (ADD, n.to_le_bytes()),
-            Merge::AddF64(n) => (ADD_F64, n.to_le_bytes()),
-            Merge::MinI64(n) => (MIN_I64, n.to_le_bytes()),
-            Merge::MaxI64(n) => (MAX_I64, n.to_le_bytes()),
-            Merge::MinU64(n) => (MIN_U64, n.to_le_bytes()),
-            Merge::MaxU64(n) => (MAX_U64, n.to_le_bytes()),
-            Merge::MinF64(n) => (MIN_F64, n.to_le_bytes()),
-            Merge::MaxF64(n) => (MAX_F64, n.to_le_bytes()),
-            Merge::BitOr(n) => (BIT_OR, n.to_le_bytes()),
-        };
+    fn new(code: u8, number: Number) -> Operand {
         Operand { code, number }
+    }
+
+    /// What a number's operand has made of a value of so many bytes.
+    fn clash(len: u64) -> Operand {
+        Operand { code: CLASH, number: len.to_le_bytes() }
     }
 
     /// The operand in the bytes behind a word.
@@ -155,7 +176,7 @@ impl Operand {
             let number = rest.try_into().ok()?;
             (code <= BIT_OR).then_some(Operand { code, number })
         });
-        operand.ok_or_else(|| Error::corrupt("operand", 0, format!("bytes that are none: {}", shown(bytes))))
+        operand.ok_or_else(|| no_operand(bytes))
     }
 
     /// As it stands in memory.
@@ -169,7 +190,7 @@ impl Operand {
 
     /// Its operator. A clash has none.
     pub(crate) fn operator(self) -> Option<Operator> {
-        Operator::from_code(self.code)
+        Operator::from_code(self.code, 0)
     }
 
     /// The value where there is no base. None for a clash.
@@ -185,7 +206,7 @@ impl Operand {
     /// What this operand makes of what is below it.
     pub(crate) fn onto(self, base: Content<'_>) -> Result<Folded> {
         let Some(operator) = self.operator() else { return Ok(Folded::Operand(self)) };
-        let clash = |len: u64| Folded::Operand(Operand { code: CLASH, number: len.to_le_bytes() });
+        let clash = |len: u64| Folded::Operand(Operand::clash(len));
         match base.tag {
             Tag::Tombstone => Ok(Folded::Value(self.number, Expiry::NEVER)),
             Tag::Large => Ok(clash(u64::MAX)),
@@ -199,8 +220,7 @@ impl Operand {
                     return Ok(Folded::Operand(older));
                 }
                 if older.code != self.code {
-                    let detail = format!("operators {} and {} on one key", older.code, self.code);
-                    return Err(Error::corrupt("operand", 0, detail));
+                    return Err(two_operators(older.code, self.code));
                 }
                 let number = operator.apply(older.number, self.number);
                 Ok(Folded::Operand(Operand { number, ..self }))
@@ -215,15 +235,20 @@ impl Operand {
             (TableKind::Hash, _) => format!("key {}", shown(sort_key.get(8..).unwrap_or_default())),
             (TableKind::Ordered, _) => format!("key {}", shown(sort_key)),
         };
-        let len = match u64::from_le_bytes(self.number) {
-            u64::MAX => "was a large one".to_owned(),
-            len => format!("had {len} bytes"),
+        let number = u64::from_le_bytes(self.number);
+        let (len, width) = (number & u64::from(u32::MAX), number >> 32);
+        let what = match number {
+            TOO_LONG => return too_long(),
+            u64::MAX => {
+                "was a large one when a number was merged into it, and numbers have 8 bytes".to_owned()
+            }
+            _ if width > 0 => format!(
+                "had {len} bytes when elements of {width} bytes were merged into it, and that is no whole number \
+                 of them"
+            ),
+            _ => format!("had {len} bytes when a number was merged into it, and numbers have 8"),
         };
-        let detail = format!(
-            "table {table:?}, {key}: its value {len} when a number was merged into it, and numbers have 8; put or \
-             remove it"
-        );
-        Error::WrongType { detail }
+        Error::WrongType { detail: format!("table {table:?}, {key}: its value {what}; put or remove it") }
     }
 }
 
@@ -248,67 +273,32 @@ impl Folded {
     }
 }
 
-/// The records of one key, as a reader comes to them: the newest first.
-pub(crate) struct Fold {
-    /// What has expired by then is absent.
-    now: u64,
-    folded: Option<Folded>,
-    /// Whether something older may count.
-    goes_on: bool,
-}
-
 /// What stands where there is nothing.
 pub(crate) const ABSENT: Content<'static> =
     Content { tag: Tag::Tombstone, value: &[], expiry: Expiry::NEVER };
 
-impl Fold {
-    pub(crate) fn new(now: u64) -> Fold {
-        Fold { now, folded: None, goes_on: true }
-    }
+/// Refuses what is no operand, or none that the log has.
+pub(crate) fn check_logged(bytes: &[u8]) -> Result<()> {
+    if is_long(bytes) { Long::whole(bytes) } else { Operand::decode(bytes).map(drop) }
+}
 
-    /// Whether something older may count.
-    pub(crate) fn goes_on(&self) -> bool {
-        self.goes_on
+/// Refuses what is no operand, or none that a run has. Gives the reference of one that stands apart.
+pub(crate) fn check_stored(bytes: &[u8]) -> Result<Option<&[u8]>> {
+    match long::reference(bytes) {
+        Some(reference) => Ok(Some(reference)),
+        None => check_logged(bytes).map(|()| None),
     }
+}
 
-    /// Adds the next older record. It is passed over if it does not count.
-    pub(crate) fn add(&mut self, content: Content<'_>) -> Result<()> {
-        if !self.goes_on {
-            return Ok(());
-        }
-        let content = content.at(self.now);
-        let folded = match (self.folded, content.tag) {
-            (Some(Folded::Operand(newer)), _) => newer.onto(content)?,
-            (None, Tag::Operand) => Folded::Operand(Operand::decode(content.value)?),
-            // Only operands are folded.
-            _ => {
-                self.hide();
-                return Ok(());
-            }
-        };
-        self.goes_on = matches!(folded, Folded::Operand(operand) if !operand.is_clash());
-        self.folded = Some(folded);
-        Ok(())
-    }
-
-    /// Nothing older counts.
-    pub(crate) fn hide(&mut self) {
-        self.goes_on = false;
-    }
-
-    /// The value and when it expires. None if there was no operand.
-    ///
-    /// # Errors
-    /// The clash, if it is one.
-    pub(crate) fn end(self) -> std::result::Result<Option<(Number, Expiry)>, Operand> {
-        match self.folded {
-            None => Ok(None),
-            Some(Folded::Value(number, expiry)) => Ok(Some((number, expiry))),
-            Some(Folded::Operand(operand)) => {
-                operand.alone().map(|number| Some((number, Expiry::NEVER))).ok_or(operand)
-            }
-        }
-    }
+/// What must be done to fold the records of a block, of a chunk or of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Folding {
+    /// None is an operand.
+    None,
+    /// All operands are those of numbers, or clashes.
+    Numbers,
+    /// Operands have a length.
+    Long,
 }
 
 /// Of the records of a run how many are operands, and of which operator.
@@ -324,7 +314,16 @@ impl Operands {
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.records += 1;
         if self.operator.is_none() {
-            self.operator = bytes.first().and_then(|&code| Operator::from_code(code));
+            self.operator = Operator::of(bytes);
+        }
+    }
+
+    /// What must be done to fold them.
+    pub(crate) fn folding(self) -> Folding {
+        match self.operator {
+            _ if self.records == 0 => Folding::None,
+            Some(operator) if operator.is_long() => Folding::Long,
+            _ => Folding::Numbers,
         }
     }
 
@@ -336,6 +335,7 @@ impl Operands {
 
 #[cfg(test)]
 mod tests {
+    use super::given::number_of;
     use super::*;
 
     fn put(value: &[u8]) -> Content<'_> {
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn operators_do_what_they_say() {
         let i = |merge, base: i64| {
-            i64::from_le_bytes(number(Operand::of(merge).onto(put(&base.to_le_bytes())).unwrap()))
+            i64::from_le_bytes(number(number_of(merge).onto(put(&base.to_le_bytes())).unwrap()))
         };
         assert_eq!(i(Merge::AddI64(5), -7), -2);
         assert_eq!(i(Merge::AddI64(1), i64::MAX), i64::MIN);
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!((i(Merge::MinU64(u64::MAX), 1), i(Merge::MaxU64(u64::MAX), 1)), (1, -1));
         assert_eq!(i(Merge::BitOr(0b1100), 0b0110), 0b1110);
         let f = |merge, base: f64| {
-            f64::from_le_bytes(number(Operand::of(merge).onto(put(&base.to_le_bytes())).unwrap()))
+            f64::from_le_bytes(number(number_of(merge).onto(put(&base.to_le_bytes())).unwrap()))
         };
         assert_eq!(
             (f(Merge::AddF64(0.25), 1.5), f(Merge::MinF64(0.25), 1.5), f(Merge::MaxF64(0.25), 1.5)),
@@ -396,7 +396,7 @@ mod tests {
         for _ in 0..300 {
             let (a, b, base) = (merges(next()), merges(next()), next().to_le_bytes());
             for (a, b) in a.into_iter().zip(b) {
-                let (a, b) = (Operand::of(a), Operand::of(b));
+                let (a, b) = (number_of(a), number_of(b));
                 let one_by_one = b.onto(put(&number(a.onto(put(&base)).unwrap()))).unwrap();
                 let stored = a.stored();
                 let Folded::Operand(both) = b.onto(Content::of(Tag::Expiring, &stored)).unwrap() else {
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_clashes_and_stays_so() {
-        let add = Operand::of(Merge::AddI64(1));
+        let add = number_of(Merge::AddI64(1));
         for value in [&b""[..], b"seven b", b"nine byte"] {
             let Folded::Operand(clash) = add.onto(put(value)).unwrap() else { panic!() };
             assert!(clash.is_clash() && clash.alone().is_none() && clash.operator().is_none());
@@ -434,7 +434,7 @@ mod tests {
                 && Operand::decode(&[]).is_err()
         );
         assert!(Operand::decode(&[10, 0, 0, 0, 0, 0, 0, 0, 0]).is_err());
-        let (add, min) = (Operand::of(Merge::AddI64(1)), Operand::of(Merge::MinI64(1)).stored());
+        let (add, min) = (number_of(Merge::AddI64(1)), number_of(Merge::MinI64(1)).stored());
         assert!(matches!(add.onto(Content::of(Tag::Expiring, &min)), Err(Error::Corrupt { .. })));
         assert_eq!(Operand::decode(&add.stored()[WORD_BYTES..]).unwrap(), add);
     }
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn a_base_that_expires_leaves_its_time() {
         let base = Content { tag: Tag::Put, value: &5u64.to_le_bytes(), expiry: Expiry::at(77) };
-        let folded = Operand::of(Merge::AddI64(2)).onto(base).unwrap();
+        let folded = number_of(Merge::AddI64(2)).onto(base).unwrap();
         let mut out = [0; STORED_BYTES];
         let (tag, stored) = folded.stored(&mut out);
         let back = Content::of(tag, stored);

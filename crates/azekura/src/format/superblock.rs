@@ -28,8 +28,10 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, COUNT_END};
 use std::ops::Range;
 
-/// The newest version that this library reads and writes: of files in which something expires.
-pub(crate) const VERSION: u32 = 2;
+/// The newest version that this library reads and writes: of files with operands that have a length.
+pub(crate) const VERSION: u32 = 3;
+/// Of files in which something expires, or with operands of numbers.
+pub(crate) const WORDS_VERSION: u32 = 2;
 /// The version of all others.
 pub(crate) const PLAIN_VERSION: u32 = 1;
 /// The first bytes of the file.
@@ -134,8 +136,8 @@ pub(crate) struct Superblock {
     pub(crate) hash_seed: u64,
     pub(crate) manifest: ManifestAt,
     pub(crate) pins: PinRules,
-    /// Whether something expires in the file, or has.
-    pub(crate) expires: bool,
+    /// The version of the format that the file has: see `Manifest::version`.
+    pub(crate) version: u32,
     pub(crate) role: Role,
 }
 
@@ -153,8 +155,7 @@ impl Superblock {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut b = vec![0; BYTES];
         b[..8].copy_from_slice(MAGIC);
-        let version = if self.expires { VERSION } else { PLAIN_VERSION };
-        b[12..14].copy_from_slice(&version.to_le_bytes()[..2]);
+        b[12..14].copy_from_slice(&self.version.to_le_bytes()[..2]);
         b[14..16].copy_from_slice(&self.role.code().to_le_bytes());
         b[16..24].copy_from_slice(&self.file_id.to_le_bytes());
         b[24..32].copy_from_slice(&self.number.to_le_bytes());
@@ -219,7 +220,7 @@ impl Superblock {
             number: u64_at(b, 24),
             hash_seed: u64_at(b, 32),
             manifest,
-            expires: version == VERSION,
+            version,
         }))
     }
 }
@@ -242,7 +243,7 @@ mod tests {
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![1]),
             pins: PinRules::default(),
-            expires: false,
+            version: PLAIN_VERSION,
             role: Role::Database,
         };
         let parse = |number| Superblock::parse(&of(number).encode()).unwrap();
@@ -260,7 +261,7 @@ mod tests {
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![0xa5; bytes]),
             pins,
-            expires: false,
+            version: PLAIN_VERSION,
             role: Role::Database,
         };
         let rules = |revocable_from, honoured_from| PinRules { revocable_from, honoured_from };
@@ -290,7 +291,7 @@ mod tests {
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![1]),
             pins: PinRules::default(),
-            expires: true,
+            version: WORDS_VERSION,
             role: Role::Mirror,
         };
         let mut bytes = block.encode();
@@ -310,7 +311,7 @@ mod tests {
             hash_seed: 77,
             manifest: ManifestAt::Inline(vec![1, 2, 3]),
             pins: PinRules { revocable_from: 3, honoured_from: 7 },
-            expires: true,
+            version: WORDS_VERSION,
             role: Role::Mirror,
         };
         let good = block.encode();

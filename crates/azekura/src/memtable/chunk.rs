@@ -6,6 +6,7 @@ use crate::base::key::{SortKey, TableKind};
 use crate::base::prefetch::prefetch_lines;
 use crate::format::block::{Block, Fixed, Tag};
 use crate::format::expiry::Expiring;
+use crate::format::operand::Folding;
 use crate::format::ranges::Ranges;
 use crate::run::filter::{BLOCK_BYTES, block_contains, block_of, blocks_for};
 use crate::values::Segment;
@@ -21,8 +22,10 @@ pub(crate) struct Chunk {
     pub(crate) ranges: Ranges,
     /// The value segments that the records refer to.
     pub(crate) segments: Vec<Arc<Segment>>,
-    /// Whether some records are operands.
-    pub(crate) has_operands: bool,
+    /// What must be done to fold the records.
+    pub(crate) folding: Folding,
+    /// Whether some records are too long for a page.
+    pub(crate) is_long: bool,
     filter: Vec<[u8; BLOCK_BYTES]>,
     /// Receives the block's memory when the chunk is dropped.
     pool: Option<Arc<Pool>>,
@@ -40,8 +43,8 @@ impl Chunk {
     /// REQUIRES: `block` is sorted.
     pub(crate) fn new(mut block: Block, ranges: Ranges, segments: Vec<Arc<Segment>>) -> Chunk {
         block.index();
-        let has_operands = block.has_operands();
-        Chunk { block, ranges, segments, has_operands, filter: Vec::new(), pool: None }
+        let (folding, is_long) = (block.folding(), block.any_too_long());
+        Chunk { block, ranges, segments, folding, is_long, filter: Vec::new(), pool: None }
     }
 
     /// The pool that receives the chunk's memory.

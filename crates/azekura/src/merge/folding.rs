@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::Content;
-use crate::format::operand::{ABSENT, Folded, Operand, STORED_BYTES};
+use crate::format::operand::{ABSENT, Folded, Gathering, Operand, STORED_BYTES, is_long};
 
 impl Merger {
     /// As `fill_fixed`, of records of which some are operands. (A record of this length that is none has a value
@@ -77,7 +77,7 @@ impl Merger {
         let source = &self.sources[winner];
         let content = source.block.content(source.at);
         if content.tag == Tag::Operand {
-            self.pending = Some(Folded::Operand(Operand::decode(content.value)?));
+            self.pending = Some(Pending::begin(content.value)?);
         } else {
             copy_living(source, out, self.bottom, self.now);
         }
@@ -86,8 +86,7 @@ impl Merger {
 
     /// Folds the pending operand onto an older record of its key.
     fn fold(&mut self, older: usize) -> Result<()> {
-        let Some(Folded::Operand(operand)) = self.pending else { return Ok(()) };
-        if fault!("lose_operand") {
+        if self.pending.is_none() || fault!("lose_operand") {
             return Ok(());
         }
         // What hides it is no newer than the operand, which would be hidden too.
@@ -97,25 +96,65 @@ impl Merger {
             let source = &self.sources[older];
             source.block.content(source.at).at(self.now)
         };
-        let folded = operand.onto(base)?;
-        self.pending = Some(match folded {
-            Folded::Value(number, expiry) if fault!("fold_twice") => {
-                operand.onto(Content { tag: Tag::Put, value: &number, expiry })?
-            }
-            folded => folded,
-        });
-        Ok(())
+        self.pending.as_mut().map_or(Ok(()), |pending| pending.add(base))
     }
 
     /// Gives out what has become of the pending operand.
     fn give_pending(&mut self, out: &mut Block) -> Result<()> {
-        let Some(mut folded) = self.pending.take() else { return Ok(()) };
-        if let (Folded::Operand(operand), true) = (folded, self.bottom) {
-            folded = operand.onto(ABSENT)?;
+        let Some(mut pending) = self.pending.take() else { return Ok(()) };
+        if self.bottom {
+            pending.add(ABSENT)?;
         }
-        let mut bytes = [0; STORED_BYTES];
-        let (tag, stored) = folded.stored(&mut bytes);
-        out.push(&self.last, tag, stored);
+        match pending {
+            Pending::Number(folded) => {
+                let mut bytes = [0; STORED_BYTES];
+                let (tag, stored) = folded.stored(&mut bytes);
+                out.push(&self.last, tag, stored);
+            }
+            Pending::Long(gathering) => {
+                let mut bytes = Vec::new();
+                let (tag, stored) = gathering.end().stored(&mut bytes);
+                out.push(&self.last, tag, stored);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The operand of a key, as long as older records may have its base.
+pub(super) enum Pending {
+    Number(Folded),
+    Long(Gathering),
+}
+
+impl Pending {
+    fn begin(operand: &[u8]) -> Result<Pending> {
+        if is_long(operand) {
+            return Gathering::begin(operand).map(Pending::Long);
+        }
+        Operand::decode(operand).map(|operand| Pending::Number(Folded::Operand(operand)))
+    }
+
+    /// Adds the next older record, if it counts.
+    fn add(&mut self, base: Content<'_>) -> Result<()> {
+        match self {
+            Pending::Number(folded) => {
+                let Folded::Operand(operand) = *folded else { return Ok(()) };
+                *folded = match operand.onto(base)? {
+                    Folded::Value(number, expiry) if fault!("fold_twice") => {
+                        operand.onto(Content { tag: Tag::Put, value: &number, expiry })?
+                    }
+                    folded => folded,
+                };
+            }
+            Pending::Long(gathering) if gathering.goes_on() => {
+                gathering.add(base)?;
+                if !gathering.goes_on() && fault!("fold_twice") {
+                    gathering.repeat();
+                }
+            }
+            Pending::Long(_) => {}
+        }
         Ok(())
     }
 }
@@ -140,7 +179,7 @@ fn fold_last(out: &mut Block, older: &[u8]) -> Result<()> {
 mod tests {
     use crate::format::block::{Block, Fixed, Tag};
     use crate::format::expiry::{Content, Expiry};
-    use crate::format::operand::{Merge, Operand};
+    use crate::format::operand::{Given, Merge, Operand};
     use crate::format::ranges::{Range, Ranges};
     use crate::memtable::chunk::Chunk;
     use crate::merge::{MergeSource, Merger, merge_chunks};
@@ -155,13 +194,19 @@ mod tests {
         Remove,
     }
 
+    fn add(n: i64) -> [u8; 17] {
+        let mut bytes = [0; 17];
+        Given::of(Merge::AddI64(n)).unwrap().stored(&mut bytes);
+        bytes
+    }
+
     type Model = BTreeMap<Vec<u8>, i64>;
 
     fn chunk_of(writes: &BTreeMap<Vec<u8>, Write>, ranges: Ranges) -> Arc<Chunk> {
         let mut block = Block::new(None);
         for (key, write) in writes {
             match write {
-                Write::Add(n) => block.push(key, Tag::Expiring, &Operand::of(Merge::AddI64(*n)).stored()),
+                Write::Add(n) => block.push(key, Tag::Expiring, &add(*n)),
                 Write::Put(n) => block.push(key, Tag::Put, &n.to_le_bytes()),
                 Write::Remove => block.push(key, Tag::Tombstone, &[]),
             }
@@ -250,7 +295,7 @@ mod tests {
                 let keys: std::collections::BTreeSet<u64> = (0..1 + next(2000)).map(|_| next(3000)).collect();
                 for key in keys {
                     let n = next(1000).cast_signed();
-                    block.push(&key.to_be_bytes(), Tag::Expiring, &Operand::of(Merge::AddI64(n)).stored());
+                    block.push(&key.to_be_bytes(), Tag::Expiring, &add(n));
                     *model.entry(key.to_be_bytes().to_vec()).or_default() += n;
                 }
                 chunks.insert(0, Arc::new(Chunk::new(block, Ranges::default(), Vec::new())));
@@ -284,7 +329,7 @@ mod tests {
             block.push(key, tag, stored);
             Arc::new(Chunk::new(block, Ranges::default(), Vec::new()))
         };
-        let add = Operand::of(Merge::AddI64(1)).stored();
+        let add = add(1);
         let chunks =
             [of(b"k", Tag::Expiring, &add), of(b"k", Tag::Expiring, &add), of(b"k", Tag::Put, b"text")];
         let one = merge_chunks(&chunks).unwrap();

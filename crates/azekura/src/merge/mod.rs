@@ -21,9 +21,10 @@ pub(crate) use source::MergeSource;
 use crate::base::error::Result;
 use crate::base::key::common_prefix;
 use crate::format::block::{Block, Fixed, Tag};
-use crate::format::operand::Folded;
+use crate::format::operand::Folding;
 use crate::format::ranges::Ranges;
 use copy::copy_block;
+use folding::Pending;
 use tree::Tree;
 
 /// One `fill` adds at most about so many bytes of values, and of keys that are not numbers. Long keys with a long
@@ -69,7 +70,9 @@ pub(crate) struct Merger {
     watched: Option<usize>,
     partitions: usize,
     /// The operand of the last key, as long as older records may have its base.
-    pending: Option<Folded>,
+    pending: Option<Pending>,
+    /// Whether some records that are given out may be too long for a page, or have parts that stand apart.
+    is_long: bool,
 }
 
 impl Merger {
@@ -87,9 +90,14 @@ impl Merger {
         }
         let any_ranges = !ranges.is_empty();
         let now = if sources.iter().any(|s| s.expiring(now).any_past(now)) { now } else { 0 };
-        let folds = sources.iter().any(MergeSource::has_operands);
-        // What operands are folded to is as long as they are, unless they are folded to values.
-        let stays = |f: &Fixed| !folds || !bottom && *f == Fixed::OPERANDS;
+        let folding = sources.iter().map(MergeSource::folding).max().unwrap_or(Folding::None);
+        let folds = folding != Folding::None;
+        // What operands of numbers are folded to is as long as they are, unless they are folded to values.
+        let stays = |f: &Fixed| match folding {
+            Folding::None => true,
+            Folding::Numbers => !bottom && *f == Fixed::OPERANDS,
+            Folding::Long => false,
+        };
         let is_fixed = |f: &Fixed| stays(f) && !becomes_deletes(&sources, *f, bottom, now);
         let fixed = common_widths(&sources).filter(is_fixed);
         let mut mode = match (fixed.filter(|_| !any_ranges), folds) {
@@ -98,6 +106,7 @@ impl Merger {
             (None, true) => Mode::Folding,
             (None, false) => Mode::General,
         };
+        let is_long = folding == Folding::Long || sources.iter().any(MergeSource::is_long);
         let skip = common_skip(&sources);
         if !any_ranges && !folds && chain_order(&mut sources) {
             mode = Mode::Chain;
@@ -127,6 +136,7 @@ impl Merger {
             watched: None,
             partitions: 0,
             pending: None,
+            is_long,
         };
         merger.rebuild();
         Ok(merger)
@@ -152,6 +162,12 @@ impl Merger {
             Mode::Folding => self.fill_folding(out, limit),
             Mode::FoldingFixed => self.fill_folding_fixed(out, limit),
         }
+    }
+
+    /// Whether some records that it gives out may be too long for a page, or be gathered of parts that stand
+    /// apart.
+    pub(crate) fn is_long(&self) -> bool {
+        self.is_long
     }
 
     /// Whether the sources are copied one after the other.

@@ -3,6 +3,7 @@
 use crate::base::error::Result;
 use crate::format::block::{Block, Fixed};
 use crate::format::expiry::Expiring;
+use crate::format::operand::Folding;
 use crate::format::ranges::Ranges;
 use crate::memtable::chunk::Chunk;
 use crate::run::Run;
@@ -38,7 +39,8 @@ pub(crate) struct MergeSource {
     ranges: Ranges,
     /// Of a level's records; none if those of a chunk were not looked at.
     expiring: Option<Expiring>,
-    has_operands: bool,
+    folding: Folding,
+    is_long: bool,
 }
 
 impl MergeSource {
@@ -53,7 +55,8 @@ impl MergeSource {
             bounds: chunk.bounds(),
             ranges: chunk.ranges.clone(),
             expiring: None,
-            has_operands: chunk.has_operands,
+            folding: chunk.folding,
+            is_long: chunk.is_long,
             feed: Feed::Chunk { chunk, next: 0, window },
         }
     }
@@ -82,7 +85,8 @@ impl MergeSource {
             bounds,
             ranges,
             expiring: Some(runs.iter().fold(Expiring::default(), |sum, run| sum.and(run.info.expiring))),
-            has_operands: runs.iter().any(|run| run.info.operands.records > 0),
+            folding: runs.iter().map(|run| run.info.operands.folding()).max().unwrap_or(Folding::None),
+            is_long: false,
             feed: Feed::Run(RunReader::new(all).without(skipped)),
         })
     }
@@ -104,9 +108,14 @@ impl MergeSource {
         }
     }
 
-    /// Whether some records are operands.
-    pub(crate) fn has_operands(&self) -> bool {
-        self.has_operands
+    /// What must be done to fold the records.
+    pub(crate) fn folding(&self) -> Folding {
+        self.folding
+    }
+
+    /// Whether some records are too long for a page.
+    pub(crate) fn is_long(&self) -> bool {
+        self.is_long
     }
 
     /// The smallest and the largest key. None if the source is empty.

@@ -14,8 +14,10 @@ use crate::engine::{Db, Durability, Table};
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::Content;
 use crate::format::hidden::is_hidden;
+use crate::format::operand::{Gathered, reference, whole};
 use crate::format::ranges::Ranges;
 use crate::txn::{WriteOptions, WriteTxn};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The size at which a transaction of the new database is committed.
@@ -44,6 +46,18 @@ struct Target<'a> {
 struct Finds<'a, 'v> {
     values: &'a mut Values<'v>,
     report: &'a mut SalvageReport,
+}
+
+impl Finds<'_, '_> {
+    /// An operand that stands apart, with its bytes.
+    fn operand(&mut self, stored: &[u8]) -> Option<Vec<u8>> {
+        let found = self.values.read(reference(stored)?)?;
+        self.report.values += 1;
+        match whole(stored, |_| Ok(&found[..])) {
+            Ok(Gathered::Operand(operand)) => Some(operand),
+            _ => None,
+        }
+    }
 }
 
 /// Writes all tables.
@@ -251,16 +265,26 @@ impl Target<'_> {
         }
         let (table, key) = (self.table.clone(), std::mem::take(&mut self.key));
         let mut bytes = key.len() + value.len();
+        let is_apart = tag == Tag::Operand && reference(value).is_some();
+        let operand =
+            if is_apart { finds.operand(value).map(Cow::Owned) } else { Some(Cow::Borrowed(value)) };
         let txn = self.txn();
         let done = match tag {
             Tag::Put | Tag::Expiring => txn.put_until(&table, &key, value, expiry),
             Tag::Tombstone => txn.remove(&table, &key),
-            Tag::Operand => match txn.merge_stored(&table, &key, value) {
-                Err(Error::WrongType { detail }) => {
-                    finds.report.lose(detail);
-                    txn.remove(&table, &key)
+            Tag::Operand => match operand {
+                Some(operand) => match txn.merge_stored(&table, &key, &operand) {
+                    Err(Error::WrongType { detail }) => {
+                        finds.report.lose(detail);
+                        txn.remove(&table, &key)
+                    }
+                    done => done,
+                },
+                None => {
+                    finds.report.values_lost += 1;
+                    finds.report.lose(format!("table {:?}: what was merged into {}", self.name, shown(&key)));
+                    self.txn().remove(&table, &key)
                 }
-                done => done,
             },
             Tag::Large => match finds.values.read(value) {
                 Some(large) => {

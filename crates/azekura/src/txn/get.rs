@@ -5,7 +5,8 @@ use crate::base::key::{SortKey, TableKind};
 use crate::engine::state::{HitRate, Level, TableState};
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
-use crate::format::operand::{Fold, Number};
+use crate::format::operand::{Fold, FoldedBytes};
+use crate::memtable::active::{Active, Entry};
 use crate::memtable::chunk::Chunk;
 use crate::run::{Hit, PageHandle, find_held};
 use std::cell::Cell;
@@ -19,7 +20,7 @@ pub(crate) enum FoundValue<'a> {
     /// In a page of a run.
     Page(Hit<'a>),
     /// Nowhere: it was folded of operands and what is below them.
-    Folded(Number),
+    Folded(FoldedBytes),
 }
 
 impl FoundValue<'_> {
@@ -29,7 +30,7 @@ impl FoundValue<'_> {
         match self {
             FoundValue::Memory(b) => b,
             FoundValue::Page(hit) => &hit.page[hit.value.clone()],
-            FoundValue::Folded(number) => number,
+            FoundValue::Folded(value) => value,
         }
     }
 }
@@ -66,7 +67,8 @@ pub(crate) fn is_gone(expiry: Expiry, now: impl FnOnce() -> u64) -> bool {
 }
 
 /// Hands the newest record of a key at a snapshot to `f`, with the time at which it expires, unless there is
-/// none, or it is deleted, or has expired at `now`. Its tag is `Put` or `Large`.
+/// none, or it is deleted, or has expired at `now`. Its tag is `Put` or `Large`, or `Operand` for a value that was
+/// gathered of operands and parts that stand apart.
 #[inline]
 pub(crate) fn lookup<'a, R>(
     t: &'a TableState,
@@ -291,15 +293,35 @@ fn give_folded<'a, R>(
         }
     }
     match fold.end() {
-        Ok(folded) => Ok(folded.map(|(number, expiry)| f(Tag::Put, FoundValue::Folded(number), expiry))),
+        Ok(folded) => Ok(folded.map(|(tag, value, expiry)| f(tag, FoundValue::Folded(value), expiry))),
         Err(clash) => Err(clash.clash_error(&t.name, t.kind, sought.key.bytes)),
     }
 }
 
+/// Folds the versions of a key that are older than one.
+fn fold_versions(list: &Active, newest: Entry<'_>, fold: &mut Fold) -> Result<()> {
+    let mut cursor = list.cursor();
+    cursor.seek_ge(newest.key);
+    while fold.goes_on()
+        && let Some(entry) = cursor.entry().filter(|entry| entry.key == newest.key)
+    {
+        if entry.seq < newest.seq {
+            fold.add(Content::of(entry.tag(), entry.value))?;
+        }
+        cursor.next();
+    }
+    Ok(())
+}
+
 /// Folds what the memtable has of a key.
 fn fold_memory(t: &TableState, sought: &Sought<'_>, fold: &mut Fold) -> Result<()> {
-    if let Some(InMemory::Record(tag, stored)) = in_active(t, sought.seq, sought.key) {
-        fold.add(Content::of(tag, stored))?;
+    if let Some(active) = t.active.as_ref()
+        && let Some(newest) = active.list.get(sought.key.bytes, sought.seq)
+    {
+        fold.add(Content::of(newest.tag(), newest.value))?;
+        if fold.takes_versions() {
+            fold_versions(&active.list, newest, fold)?;
+        }
     }
     let hash = sought.hash();
     for chunk in t.chunks.iter().chain(t.frozen.iter()) {

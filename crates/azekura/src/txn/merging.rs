@@ -6,17 +6,17 @@ use crate::base::error::Result;
 use crate::base::key::{KeyBuf, SortKey};
 use crate::engine::Table;
 use crate::format::block::Tag;
-use crate::format::expiry::Content;
-use crate::format::operand::{ABSENT, Folded, Merge, Operand, STORED_BYTES};
+use crate::format::expiry::{Content, Expiry};
+use crate::format::operand::{ABSENT, Fold, Folded, Given, Merge, Operand, Operator, STORED_BYTES, is_long};
 
 impl WriteTxn {
-    /// Changes the number that is the value of a key, as `merge` says. Nothing is read, so it does not
-    /// conflict with what others write to the key: all such changes count, in the order of the commits.
+    /// Changes the value of a key, as `merge` says. Nothing is read, so it does not conflict with what others
+    /// write to the key: all such changes count, in the order of the commits.
     ///
     /// In a table with indexes, with records that expire, or whose values are fed, and with another operator
     /// than the one whose operands wait there to be folded, it reads the value and puts what becomes of it, as
-    /// [`increment`](WriteTxn::increment) does. Then it may conflict, also in
-    /// [`commit_blind`](WriteTxn::commit_blind).
+    /// [`increment`](WriteTxn::increment) does. ([`Table::merge`] says where it must read, too.) Then it may
+    /// conflict, also in [`commit_blind`](WriteTxn::commit_blind).
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-txnmerge-{}.azk", std::process::id()));
@@ -33,23 +33,30 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](WriteTxn::put); as [`get`](WriteTxn::get) where it reads. `WrongType` if it is known now
-    /// that the value has not eight bytes. If not, whoever reads it gets that error, until the key is put or
-    /// removed.
-    pub fn merge(&mut self, table: &Table, key: impl AsRef<[u8]>, merge: Merge) -> Result<()> {
-        self.merge_operand(table, key.as_ref(), Operand::of(merge))
+    /// As [`put`](WriteTxn::put); as [`get`](WriteTxn::get) where it reads; `Invalid` for elements of which not all
+    /// are whole. `WrongType` if it is known now that the value is no number, or no whole number of elements. If
+    /// not, whoever reads it gets that error, until the key is put or removed.
+    pub fn merge(&mut self, table: &Table, key: impl AsRef<[u8]>, merge: Merge<'_>) -> Result<()> {
+        self.merge_given(table, key.as_ref(), &Given::of(merge)?)
     }
 
     /// As `merge`, of an operand as it is stored behind its word.
     pub(crate) fn merge_stored(&mut self, table: &Table, key: &[u8], stored: &[u8]) -> Result<()> {
-        self.merge_operand(table, key, Operand::decode(stored)?)
+        self.merge_given(table, key, &Given::decode(stored)?)
     }
 
-    fn merge_operand(&mut self, table: &Table, key: &[u8], operand: Operand) -> Result<()> {
+    pub(crate) fn merge_given(&mut self, table: &Table, key: &[u8], given: &Given) -> Result<()> {
         check_key(key)?;
-        if !self.takes_blind(table, operand)? {
-            return self.merge_reading(table, key, operand);
+        if given.is_too_long() || !self.takes_blind(table, given.operator())? {
+            return self.merge_reading(table, key, given);
         }
+        match given {
+            Given::Number(operand) => self.merge_number(table, key, *operand),
+            Given::Long(stored, operator) => self.merge_long(table, key, given, stored, *operator),
+        }
+    }
+
+    fn merge_number(&mut self, table: &Table, key: &[u8], operand: Operand) -> Result<()> {
         let mut buf = KeyBuf::new();
         let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
         let own = self.place_of(table.id).map(|i| &self.buffers[i]);
@@ -71,8 +78,39 @@ impl WriteTxn {
         Ok(())
     }
 
-    fn takes_blind(&mut self, table: &Table, operand: Operand) -> Result<bool> {
-        let Some(operator) = operand.operator() else { return Ok(false) };
+    /// Adds an operand that has a length to what the transaction has written to the key. They are folded when it
+    /// is committed, unless that would need what stands apart, or when it expires.
+    fn merge_long(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        given: &Given,
+        stored: &[u8],
+        operator: Operator,
+    ) -> Result<()> {
+        let mut buf = KeyBuf::new();
+        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+        let own = self.place_of(table.id).map(|i| &self.buffers[i]);
+        let onto = match lookup_local(own, sort.bytes) {
+            LocalWrite::Untouched => None,
+            LocalWrite::Removed => Some(ABSENT),
+            LocalWrite::Written(tag, stored) => Some(Content::of(tag, stored)),
+        };
+        match onto {
+            None => {}
+            Some(Content { tag: Tag::Operand, value, .. }) if is_long(value) => {}
+            Some(Content { tag: Tag::Put, value, expiry: Expiry::NEVER }) if operator.suits(value.len()) => {}
+            Some(_) => return self.merge_reading(table, key, given),
+        }
+        let seed = self.db.engine.hash_seed;
+        let buffer = self.buffer(table)?;
+        buffer.operator = Some(operator);
+        push(buffer, table.kind, seed, key, Tag::Expiring, stored);
+        Ok(())
+    }
+
+    fn takes_blind(&mut self, table: &Table, operator: Option<Operator>) -> Result<bool> {
+        let Some(operator) = operator else { return Ok(false) };
         let buffer = self.buffer(table)?;
         match buffer.operator {
             Some(known) => Ok(known == operator),
@@ -82,22 +120,30 @@ impl WriteTxn {
     }
 
     /// The time by which own writes have expired or not; 0 where nothing expires.
-    fn now_if_used(&self) -> u64 {
+    pub(super) fn now_if_used(&self) -> u64 {
         if self.db.engine.config.clock.is_used() { self.now() } else { 0 }
     }
 
-    fn merge_reading(&mut self, table: &Table, key: &[u8], operand: Operand) -> Result<()> {
+    fn merge_reading(&mut self, table: &Table, key: &[u8], given: &Given) -> Result<()> {
         self.has_merged_reading = true;
         let old = self.get_expiring(table, key, |value, expiry| (value.to_vec(), expiry))?;
-        let folded = match &old {
-            Some((value, expiry)) => operand.onto(Content { tag: Tag::Put, value, expiry: *expiry })?,
-            None => operand.onto(ABSENT)?,
-        };
-        let mut buf = KeyBuf::new();
-        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
-        match known(folded, table, sort)? {
-            Folded::Value(number, expiry) => self.put_changed(table, key, &number, old.map(|_| expiry)),
-            Folded::Operand(_) => unreachable!("what is folded with a value is a value, or an error"),
+        let mut bytes = [0; STORED_BYTES];
+        let mut fold = Fold::new(0);
+        fold.add(Content::of(Tag::Expiring, given.stored(&mut bytes)))?;
+        if fold.goes_on() {
+            fold.add(match &old {
+                Some((value, expiry)) => Content { tag: Tag::Put, value, expiry: *expiry },
+                None => ABSENT,
+            })?;
+        }
+        match fold.end() {
+            Ok(Some((_, value, _))) => self.put_changed(table, key, &value, old.map(|(_, expiry)| expiry)),
+            Ok(None) => unreachable!("it begins with an operand"),
+            Err(clash) => {
+                let mut buf = KeyBuf::new();
+                let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+                Err(clash.clash_error(&table.name, table.kind, sort.bytes))
+            }
         }
     }
 }

@@ -103,8 +103,8 @@ impl ReadTxn {
     ///
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `NoSuchTable` if the table was dropped or made later,
-    /// `Invalid` if it is of another database, `Closed`, `Forked`; `WrongType` if a number was
-    /// [merged](Table::merge) into a value that is none.
+    /// `Invalid` if it is of another database, `Closed`, `Forked`; `WrongType` if what was
+    /// [merged](Table::merge) into a value does not suit it.
     pub fn get(&self, table: &Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.copy_of(table, key.as_ref())
     }
@@ -216,7 +216,7 @@ impl ReadTxn {
             .transpose()
     }
 
-    /// The value of a sort key, or the reference to it, and when it expires.
+    /// The value of a sort key, or the reference to it, or what was gathered of it, and when it expires.
     pub(super) fn base_of(&self, table: &Table, sort: SortKey<'_>) -> Result<Option<(Tag, Vec<u8>, Expiry)>> {
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
         self.find(t, sort, |tag, slot, expiry| (tag, slot.bytes().to_vec(), expiry))
@@ -224,7 +224,7 @@ impl ReadTxn {
 
     /// Reads a large value, and ahead of it if they are read in order.
     #[cold]
-    fn large(&self, reference: &[u8]) -> Result<LargeValue> {
+    pub(super) fn large(&self, reference: &[u8]) -> Result<LargeValue> {
         let engine = self.engine().behind(self.snapshot.state());
         self.ahead.borrow_mut().read(&engine.values, reference)
     }

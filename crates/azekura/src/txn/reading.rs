@@ -17,7 +17,7 @@ use crate::cursor::{Cursor, KeyRange, Limits, Records, Way};
 use crate::engine::{Table, key_mark};
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
-use crate::format::operand::{ABSENT, Folded, Number, Operand};
+use crate::format::operand::{ABSENT, Fold, FoldedBytes, value_of};
 use crate::format::ranges::Range;
 use crate::memtable::chunk::Chunk;
 use std::sync::Arc;
@@ -45,24 +45,47 @@ impl WriteTxn {
             return OwnWrite::Nothing;
         }
         if content.tag == Tag::Operand {
-            return OwnWrite::Operand(content.value);
+            return OwnWrite::Operand;
         }
         OwnWrite::Content(content)
     }
 
     /// What an own operand and the snapshot make. The key counts as read.
     #[cold]
-    fn read_folded(&self, table: &Table, sort: SortKey<'_>, operand: &[u8]) -> Result<(Number, Expiry)> {
-        self.track(table, sort);
-        let operand = Operand::decode(operand)?;
-        let folded = match self.snapshot().base_of(table, sort)? {
-            Some((tag, value, expiry)) => operand.onto(Content { tag, value: &value, expiry })?,
-            None => operand.onto(ABSENT)?,
-        };
-        match folded {
-            Folded::Value(number, expiry) => Ok((number, expiry)),
-            Folded::Operand(clash) => Err(clash.clash_error(&table.name, table.kind, sort.bytes)),
+    fn read_folded(&self, table: &Table, sort: SortKey<'_>) -> Result<(FoldedBytes, Expiry)> {
+        let mut fold = Fold::new(self.now_if_used());
+        self.fold_own(table, sort, &mut fold)?;
+        let base;
+        if fold.goes_on() {
+            self.track(table, sort);
+            base = self.snapshot().base_of(table, sort)?;
+            fold.add(match &base {
+                Some((tag, value, expiry)) => Content { tag: *tag, value, expiry: *expiry },
+                None => ABSENT,
+            })?;
         }
+        match fold.end() {
+            Ok(Some((Tag::Operand, parts, expiry))) => {
+                let value = value_of(&parts, |reference| self.snapshot().large(reference))?;
+                Ok((FoldedBytes::Long(value), expiry))
+            }
+            Ok(Some((_, value, expiry))) => Ok((value, expiry)),
+            Ok(None) => unreachable!("it begins with an operand"),
+            Err(clash) => Err(clash.clash_error(&table.name, table.kind, sort.bytes)),
+        }
+    }
+
+    /// Folds the own writes to a key, of which the newest is an operand.
+    fn fold_own(&self, table: &Table, sort: SortKey<'_>, fold: &mut Fold) -> Result<()> {
+        let Some(buffer) = self.place_of(table.id).map(|i| &self.buffers[i]) else { return Ok(()) };
+        for (tag, stored) in buffer.writes_of(sort.bytes) {
+            fold.add(Content::of(tag, stored))?;
+            // The newest write to a number says all that was written to it.
+            if !fold.takes_versions() {
+                return Ok(());
+            }
+        }
+        if buffer.ranges.covers(sort.bytes) { fold.add(ABSENT) } else { Ok(()) }
     }
 
     /// The time by which records have expired or not. Until there is a snapshot it goes on.
@@ -101,9 +124,9 @@ impl WriteTxn {
                 let large = |reference: &[u8]| self.db.engine.values.read(reference);
                 resolve(tag, value, large, |v| f(v, expiry)).map(Some)
             }
-            OwnWrite::Operand(operand) => {
-                let (number, expiry) = self.read_folded(table, sort, operand)?;
-                Ok(Some(f(&number, expiry)))
+            OwnWrite::Operand => {
+                let (value, expiry) = self.read_folded(table, sort)?;
+                Ok(Some(f(&value, expiry)))
             }
             OwnWrite::Untouched => {
                 self.track(table, sort);
@@ -146,9 +169,9 @@ impl WriteTxn {
                 // change or move them as long as it lives.
                 unsafe { ValueRef::resolve(tag, FoundValue::Memory(value), None, large) }.map(Some)
             }
-            OwnWrite::Operand(operand) => {
-                let (number, _) = self.read_folded(table, sort, operand)?;
-                Ok(Some(ValueRef::folded(number)))
+            OwnWrite::Operand => {
+                let (value, _) = self.read_folded(table, sort)?;
+                Ok(Some(ValueRef::folded(value)))
             }
             OwnWrite::Untouched => {
                 self.track(table, sort);
@@ -328,8 +351,8 @@ impl WriteTxn {
 enum OwnWrite<'a> {
     /// A value, or the reference to it.
     Content(Content<'a>),
-    /// An operand, on what the snapshot has.
-    Operand(&'a [u8]),
+    /// An operand, on what the snapshot has, or on older own writes.
+    Operand,
     Nothing,
     /// The snapshot decides.
     Untouched,

@@ -7,7 +7,7 @@ use super::get::FoundValue;
 use crate::base::error::Result;
 use crate::engine::state::State;
 use crate::format::block::Tag;
-use crate::format::operand::Number;
+use crate::format::operand::{FoldedBytes, value_of};
 use crate::run::PageHandle;
 use crate::values::LargeValue;
 use std::fmt;
@@ -16,17 +16,18 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Hands a record's value to `f`, whose tag is none that stands for another. A large one is what `large` reads by the
-/// reference that is stored for it.
+/// reference that is stored for it. With the tag `Operand` it was gathered, and some of it is large.
 #[inline(always)]
 pub(crate) fn resolve<R>(
     tag: Tag,
     stored: &[u8],
-    large: impl FnOnce(&[u8]) -> Result<LargeValue>,
+    large: impl Fn(&[u8]) -> Result<LargeValue>,
     f: impl FnOnce(&[u8]) -> R,
 ) -> Result<R> {
     match tag {
         Tag::Large => large(stored).map(|value| f(&value)),
-        Tag::Put | Tag::Tombstone | Tag::Expiring | Tag::Operand => Ok(f(stored)),
+        Tag::Put | Tag::Tombstone | Tag::Expiring => Ok(f(stored)),
+        Tag::Operand => value_of(stored, large).map(|value| f(&value)),
     }
 }
 
@@ -38,7 +39,7 @@ enum Inner {
     /// A large value, which keeps its own place.
     Large(LargeValue),
     /// What stands nowhere.
-    Folded(Number),
+    Folded(FoldedBytes),
 }
 
 /// A value read without a copy. It dereferences to its bytes.
@@ -73,8 +74,8 @@ unsafe impl Sync for ValueRef<'_> {}
 
 impl<'a> ValueRef<'a> {
     /// A value that was folded.
-    pub(crate) fn folded(number: Number) -> ValueRef<'a> {
-        ValueRef { inner: Inner::Folded(number), _state: None, _owner: std::marker::PhantomData }
+    pub(crate) fn folded(value: FoldedBytes) -> ValueRef<'a> {
+        ValueRef { inner: Inner::Folded(value), _state: None, _owner: std::marker::PhantomData }
     }
 
     /// As `resolve`, of a value found in the tables of a state.
@@ -85,17 +86,18 @@ impl<'a> ValueRef<'a> {
         tag: Tag,
         slot: FoundValue<'_>,
         state: Option<Arc<State>>,
-        large: impl FnOnce(&[u8]) -> Result<LargeValue>,
+        large: impl Fn(&[u8]) -> Result<LargeValue>,
     ) -> Result<ValueRef<'a>> {
         let inner = match slot {
             slot if tag == Tag::Large => Inner::Large(large(slot.bytes())?),
+            slot if tag == Tag::Operand => Inner::Folded(FoldedBytes::Long(value_of(slot.bytes(), large)?)),
             FoundValue::Memory(bytes) => Inner::Memory(NonNull::from(bytes)),
             FoundValue::Page(hit) => {
                 // SAFETY: the run, which the page's lifetime stands for, is kept by the state.
                 let page = unsafe { hit.page.extend() };
                 Inner::Page(page, hit.value)
             }
-            FoundValue::Folded(number) => Inner::Folded(number),
+            FoundValue::Folded(value) => Inner::Folded(value),
         };
         Ok(ValueRef { inner, _state: state, _owner: std::marker::PhantomData })
     }
@@ -111,7 +113,7 @@ impl Deref for ValueRef<'_> {
             Inner::Memory(bytes) => unsafe { bytes.as_ref() },
             Inner::Page(page, at) => &page[at.clone()],
             Inner::Large(value) => value,
-            Inner::Folded(number) => number,
+            Inner::Folded(value) => value,
         }
     }
 }

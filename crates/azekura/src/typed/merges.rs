@@ -1,4 +1,4 @@
-//! Merges of numbers.
+//! Merges of numbers, of bytes and of text.
 
 use super::{Key, TypedTable, TypedWrite};
 use crate::base::error::Result;
@@ -59,6 +59,55 @@ macro_rules! merges {
             }
         }
     };
+}
+
+/// The merges of bytes or text: in a table, and in a transaction.
+macro_rules! appends {
+    ($of:ty, $bytes:expr) => {
+        impl<K: Key + ?Sized> TypedTable<K, $of> {
+            /// Puts more behind a value that is not read, as [`Table::merge`](crate::Table::merge) does (absent =
+            /// empty).
+            ///
+            /// # Errors
+            /// As `put`.
+            pub fn merge_append(&self, key: K::Given<'_>, more: &$of) -> Result<()> {
+                K::with_bytes(key, |key| self.table.merge(key, Merge::Append($bytes(more))))
+            }
+        }
+
+        impl<K: Key + ?Sized> TypedWrite<'_, K, $of> {
+            /// Puts more behind a value that is not read, as [`merge`](crate::WriteTxn::merge) does (absent = empty).
+            ///
+            /// # Errors
+            /// As `put`.
+            pub fn merge_append(&mut self, key: K::Given<'_>, more: &$of) -> Result<()> {
+                K::with_bytes(key, |key| self.txn.merge(self.table, key, Merge::Append($bytes(more))))
+            }
+        }
+    };
+}
+
+appends!([u8], <[u8]>::as_ref);
+appends!(str, str::as_bytes);
+
+impl<K: Key + ?Sized> TypedTable<K, [u8]> {
+    /// Unites a set that is not read with elements of `width` bytes, as [`Merge::Union`] says (absent = empty).
+    ///
+    /// # Errors
+    /// As `put`; `Invalid` for elements of which not all are whole.
+    pub fn merge_union(&self, key: K::Given<'_>, width: usize, elements: &[u8]) -> Result<()> {
+        K::with_bytes(key, |key| self.table.merge(key, Merge::Union { width, elements }))
+    }
+}
+
+impl<K: Key + ?Sized> TypedWrite<'_, K, [u8]> {
+    /// Unites a set that is not read with elements of `width` bytes, as [`Merge::Union`] says (absent = empty).
+    ///
+    /// # Errors
+    /// As `put`; `Invalid` for elements of which not all are whole.
+    pub fn merge_union(&mut self, key: K::Given<'_>, width: usize, elements: &[u8]) -> Result<()> {
+        K::with_bytes(key, |key| self.txn.merge(self.table, key, Merge::Union { width, elements }))
+    }
 }
 
 merges!(i64, AddI64, MinI64, MaxI64);

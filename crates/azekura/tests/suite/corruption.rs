@@ -56,13 +56,13 @@ fn files_that_are_no_databases() {
         let disk = sample.after_kill();
         for &at in &copies {
             let mut block = disk.peek(PATH, at, 4096);
-            block[12..16].copy_from_slice(&3u32.to_le_bytes());
+            block[12..16].copy_from_slice(&4u32.to_le_bytes());
             let sum = crc32c(&block[12..]);
             block[8..12].copy_from_slice(&sum.to_le_bytes());
             disk.patch(PATH, at, &block);
         }
         let opened = Db::open_on(&disk, PATH, Setting::STEADY.options()).err();
-        assert!(matches!(opened, Some(Error::NewerVersion { found: 3, .. })), "{copies:?}: {opened:?}");
+        assert!(matches!(opened, Some(Error::NewerVersion { found: 4, .. })), "{copies:?}: {opened:?}");
     }
 
     let dir = std::env::temp_dir();

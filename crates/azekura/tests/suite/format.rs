@@ -238,11 +238,22 @@ fn expiring(world: &mut World) {
     assert!(lifetimes.len() == 2 && world.seen.iter().all(|seen| seen.lifetimes.len() < 2));
 }
 
+/// What is appended and united.
+static NOISE: [u8; 10_000] = {
+    let (mut bytes, mut i, mut x) = ([0; 10_000], 0, 1u64);
+    while i < bytes.len() {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bytes[i] = (x >> 56) as u8;
+        i += 1;
+    }
+    bytes
+};
+
 /// Operands of all operators, in the log and in runs, over values, deletes, nothing, and what is no number.
 fn merging(world: &mut World) {
     world.model.values_mut().for_each(|(_, records)| records.clear());
     let (db, tables) = world.open(&world.dir.join("merging"));
-    let merges: [fn(u64) -> Merge; 9] = [
+    let merges: [fn(u64) -> Merge<'static>; 12] = [
         Merge::AddU64,
         |n| Merge::AddF64(n as f64),
         |n| Merge::MinI64(n.cast_signed() - 500),
@@ -252,6 +263,9 @@ fn merging(world: &mut World) {
         |n| Merge::MinF64(n as f64 / 4.0),
         |n| Merge::MaxF64(n as f64 / 4.0),
         Merge::BitOr,
+        |n| Merge::Append(&NOISE[..n as usize % 50]),
+        |n| Merge::Append(&NOISE[..n as usize * 10]),
+        |n| Merge::Union { width: 3, elements: &NOISE[..n as usize * 9] },
     ];
     // An operator has a table of its own.
     for (o, merge) in merges.into_iter().enumerate() {
@@ -264,7 +278,13 @@ fn merging(world: &mut World) {
             for i in 0..300u64 {
                 let n = (i * 37 + round * 101) % 1000;
                 match (i + round) % 7 {
-                    0 => world.put(&mut w, &t, &key(i), n.to_le_bytes().to_vec()),
+                    // (Whole elements, where sets are united.)
+                    0 => world.put(
+                        &mut w,
+                        &t,
+                        &key(i),
+                        n.to_le_bytes()[..if o == 11 { 6 } else { 8 }].to_vec(),
+                    ),
                     1 => world.remove(&mut w, &t, &key(i)),
                     _ => {
                         w.merge(&t, key(i), merge(n)).unwrap();
@@ -491,7 +511,7 @@ fn a_second_chain(world: &mut World, crashed: &Path) {
 
 /// Every kind of structure was met, and no name of the page was left over.
 fn expect_all_kinds(world: &World) {
-    let all: [fn(&Seen) -> usize; 33] = [
+    let all: [fn(&Seen) -> usize; 36] = [
         |s| usize::from(s.is_copy),
         |s| s.pages[0],
         |s| s.pages[1],
@@ -502,6 +522,9 @@ fn expect_all_kinds(world: &World) {
         |s| s.operands[0],
         |s| s.operands[1],
         |s| s.operands[2],
+        |s| s.long[0],
+        |s| s.long[1],
+        |s| s.long[2],
         |s| s.run_forms[0],
         |s| s.run_forms[1],
         |s| s.covers[0],

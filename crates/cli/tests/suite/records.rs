@@ -340,3 +340,23 @@ fn numbers_are_merged() {
     assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "red\n");
     place.run(["check", "db.azk"]).succeeds();
 }
+
+#[test]
+fn lists_and_sets_are_merged() {
+    let place = Place::with_database();
+    let get = |key: &str| place.run(["get", "db.azk", key]).succeeds().stdout().to_owned();
+    place.run(["merge", "db.azk", "list", "append", "ada"]).succeeds();
+    place.run(["merge", "db.azk", "list", "append", "-bob"]).succeeds();
+    assert_eq!(get("list"), "ada-bob\n");
+    place.run(["merge", "db.azk", "list", "append", "a", "b"]).fails(2, "only union");
+    place.run(["merge", "db.azk", "set", "union", "bob", "ada", "bob"]).succeeds();
+    place.run(["merge", "db.azk", "set", "union", "eve"]).succeeds();
+    assert_eq!(get("set"), "adabobeve\n");
+    place.run(["merge", "db.azk", "set", "union", "eve", "adam"]).fails(2, "of one length");
+    place.run(["merge", "db.azk", "set", "union", ""]).fails(2, "of one length");
+    place.run(["merge", "db.azk", "set", "union", "adam"]).fails(2, "the value has 9 bytes");
+    place.run(["merge", "db.azk", "set", "append", "-", "-"]).fails(2, "standard input");
+    place.run(["merge", "db.azk", "-", "append", "-"]).fails(2, "standard input");
+    assert_eq!(get("set"), "adabobeve\n");
+    place.run(["check", "db.azk"]).succeeds();
+}

@@ -88,6 +88,17 @@ fn many(db: &Db) -> azekura::Result<()> {
         db.flush()?;
         sums.merge(b"text", Merge::AddU64(1))?;
     }
+    let (lists, sets) = (db.table("lists", TableKind::Ordered)?, db.table("sets", TableKind::Hash)?);
+    for _ in 0..2 {
+        lists.merge_many((0..300u64).map(|i| (i.to_be_bytes(), Merge::Append(b"more"))))?;
+        lists.merge(b"apart", Merge::Append(&[7; 10_000]))?;
+        sets.merge_many(
+            (0..300u64).map(|i| (i.to_be_bytes(), Merge::Union { width: 2, elements: b"bbaa" })),
+        )?;
+        sets.put(b"odd", b"odd")?;
+        db.flush()?;
+        sets.merge(b"odd", Merge::Union { width: 2, elements: b"cc" })?;
+    }
     table.put(b"in the log", b"only")
 }
 

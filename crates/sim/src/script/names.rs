@@ -13,10 +13,22 @@ pub const INDEXES: [(&str, &str); 3] =
 /// The number of the first small table.
 pub(super) const SMALL: usize = TABLES.len();
 
-/// The number of the table of sums, and what it is called. (No record expires in it and it has no index, so
+/// The numbers of the tables into which values are merged. (No record expires in them and they have no index, so
 /// that what is merged there reads nothing.)
 pub(super) const SUMS: usize = 1 << 16;
-pub(super) const SUMS_NAME: &str = "sums";
+pub(super) const LISTS: usize = SUMS + 1;
+pub(super) const SETS: usize = SUMS + 2;
+
+/// These, with what they are called.
+pub(super) const MERGED: [(usize, &str, TableKind); 3] = [
+    (SUMS, "sums", TableKind::Ordered),
+    (LISTS, "lists", TableKind::Ordered),
+    (SETS, "sets", TableKind::Hash),
+];
+
+fn merged(table: usize) -> Option<(usize, &'static str, TableKind)> {
+    MERGED.into_iter().find(|&(number, ..)| number == table)
+}
 
 /// The name and kind of a small table, by its number in writes.
 pub(super) fn small(table: usize) -> (String, TableKind) {
@@ -25,16 +37,16 @@ pub(super) fn small(table: usize) -> (String, TableKind) {
 
 /// The kind of a table, by its number in writes.
 pub(super) fn kind_of(table: usize) -> TableKind {
-    if table == SUMS {
-        return TableKind::Ordered;
+    if let Some((_, _, kind)) = merged(table) {
+        return kind;
     }
     TABLES.get(table).map_or_else(|| small(table).1, |t| t.1)
 }
 
 /// The name of a table, by its number in writes.
 pub(super) fn name_of(table: usize) -> String {
-    if table == SUMS {
-        return SUMS_NAME.into();
+    if let Some((_, name, _)) = merged(table) {
+        return name.into();
     }
     TABLES.get(table).map_or_else(|| small(table).0, |t| t.0.into())
 }

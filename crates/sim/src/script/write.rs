@@ -1,9 +1,14 @@
 //! The writes of which the transactions of a script consist.
 
-/// A value's origin and length. The bytes follow from them, or are the number itself (`NUMBER`).
+/// A value's origin and length. The bytes follow from them, or are the number itself (`NUMBER`), so many equal bytes
+/// (`LIST`), or an element for each bit (`SET`).
 pub type Stamp = (u32, u32);
 /// In place of the length of a number.
 pub const NUMBER: u32 = u32::MAX;
+/// Of a list.
+pub const LIST: u32 = u32::MAX - 1;
+/// Of a set.
+pub const SET: u32 = u32::MAX - 2;
 
 /// A write of a transaction: the table's number, and what is done.
 #[derive(Clone, Debug)]
@@ -14,7 +19,7 @@ pub enum Write {
     PutFor(usize, Vec<u8>, Stamp),
     /// Stores one that has expired already: the key is gone.
     Expired(usize, Vec<u8>),
-    /// Adds to a number.
+    /// Adds to a number, appends to a list, or unites a set.
     Merge(usize, Vec<u8>, u32),
     /// Removes a key.
     Remove(usize, Vec<u8>),

@@ -4,6 +4,8 @@ use crate::base::error::Result;
 use crate::base::sync::CountedArc;
 use crate::cursor::Direction;
 use crate::engine::state::{ActiveBuf, Level};
+use crate::format::expiry::Content;
+use crate::format::operand::Fold;
 use crate::format::page::Page;
 use crate::memtable::active::{ActiveCursor, Entry};
 use crate::run::HeldPage;
@@ -92,6 +94,20 @@ impl ActiveFeed {
             Some(entry) => entry,
             None => unreachable!("only called where the source is valid"),
         }
+    }
+
+    /// Folds the versions of the key that are older than the one at which the walk stands.
+    pub(super) fn fold_versions(&self, now: u64, fold: &mut Fold) -> Result<()> {
+        let Some(here) = self.entry else { return Ok(()) };
+        let mut cursor = self.cursor.clone();
+        cursor.next();
+        while fold.goes_on()
+            && let Some(older) = cursor.entry().filter(|older| older.key == here.key)
+        {
+            fold.add(Content::of(older.tag(), older.value).at(now))?;
+            cursor.next();
+        }
+        Ok(())
     }
 
     /// From here on forward, the newest visible version of the first key that has one.

@@ -13,7 +13,9 @@ use crate::base::sync::{Instant, Mutex, MutexGuard, Rank};
 use crate::engine::checkpoint::OldLog;
 use crate::engine::found::Found;
 use crate::format::manifest::Manifest;
-use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Role, Superblock};
+use crate::format::superblock::{
+    INLINE_BYTES_MAX, ManifestAt, PLAIN_VERSION, PinRules, Role, Superblock, WORDS_VERSION,
+};
 use crate::run::Run;
 use crate::space::{Extent, PinLimits, Room};
 use crate::storage::{File, pins_of_others, without};
@@ -54,8 +56,8 @@ pub(in crate::engine) struct Checkpoint {
     pub(in crate::engine) flushed_seq: u64,
     /// Whether it named no log chain.
     pub(in crate::engine) clean: bool,
-    /// Whether no record has a word: see `Manifest::is_plain`.
-    pub(in crate::engine) is_plain: bool,
+    /// See `Manifest::version`.
+    pub(in crate::engine) version: u32,
     /// The number that was found when the file was opened.
     pub(in crate::engine) opened: u64,
     /// Which pins are honoured, as its superblock says.
@@ -73,7 +75,7 @@ impl Checkpoint {
             spare: None,
             old_logs: Vec::new(),
             flushed_seq: found.manifest.flushed_seq,
-            is_plain: found.manifest.is_plain(),
+            version: found.manifest.version(),
             clean: found.manifest.logs.is_empty(),
             opened: found.block.number,
             pins: found.block.pins,
@@ -335,10 +337,10 @@ impl Checkpointer {
         let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
         let pins = self.pin_rules(guard, number);
         let said = if fault!("revoke_silently") { PinRules { honoured_from: 0, ..pins } } else { pins };
-        let expires = self.clock.is_used() || !guard.is_plain;
+        let version = guard.version.max(if self.clock.is_used() { WORDS_VERSION } else { PLAIN_VERSION });
         let role = Role::Database;
         let block =
-            Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said, expires, role }
+            Superblock { file_id, lineage, number, hash_seed, manifest: at, pins: said, version, role }
                 .encode();
         self.file.write_durable_at(&block, 0).map_err(|e| Error::io("writing the superblock", e))?;
         guard.number = number;

@@ -13,7 +13,7 @@ use crate::engine::catalog::Names;
 use crate::engine::state::{ActiveBuf, State, TableState, publish};
 use crate::format::block::Tag;
 use crate::format::expiry::Content;
-use crate::format::operand::{Operand, STORED_BYTES};
+use crate::format::operand::{Operand, STORED_BYTES, is_long};
 use crate::log::Log;
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
@@ -156,8 +156,9 @@ impl Commit {
     }
 }
 
-/// What is added to a buffer for a record with a word. An operand is folded with the newest record of its key, so
-/// that readers find all that the buffer has of it in one place. It does not get longer.
+/// What is added to a buffer for a record with a word. The operand of a number is folded with the newest record of
+/// its key, so that readers find all that the buffer has of it in one place. It does not get longer. (One with a
+/// length does, and a key with many would take the square of their bytes. So its readers go on to older versions.)
 fn in_buffer<'a>(
     active: &ActiveBuf,
     key: &[u8],
@@ -165,7 +166,7 @@ fn in_buffer<'a>(
     bytes: &'a mut [u8; STORED_BYTES],
 ) -> Result<(Tag, &'a [u8])> {
     let content = Content::of(Tag::Expiring, stored);
-    if content.tag != Tag::Operand {
+    if content.tag != Tag::Operand || is_long(content.value) {
         return Ok((Tag::Expiring, stored));
     }
     let Some(older) = active.list.get(key, u64::MAX) else { return Ok((Tag::Expiring, stored)) };

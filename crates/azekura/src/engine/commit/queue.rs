@@ -7,6 +7,7 @@ use crate::engine::changes::TableChanges;
 use crate::engine::dials::Dials;
 use crate::engine::state::State;
 use crate::format::frame::{TableChange, write_part, write_table_change};
+use crate::format::operand::Folding;
 use crate::log::{Log, segment_list};
 use crate::memtable::chunk::Chunk;
 use crate::memtable::pool::Pool;
@@ -37,7 +38,8 @@ pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) 
     let [part] = batch.parts.as_slice() else { return None };
     let (records, bytes) = (part.block.len(), part.block.bytes());
     // (What stands in the buffer of an operand is more than that.)
-    let is_small = records > 0 && !part.is_chunk(state.dials(part.table)) && !part.block.has_operands();
+    let is_small =
+        records > 0 && !part.is_chunk(state.dials(part.table)) && part.block.folding() == Folding::None;
     if !is_small || !batch.changes().is_empty() || !part.segments.is_empty() {
         return None;
     }

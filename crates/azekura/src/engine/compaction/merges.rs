@@ -31,6 +31,7 @@ pub(in crate::engine) struct Merges<'a> {
     pub(in crate::engine) relief: &'a Relief,
     pub(in crate::engine) poison: &'a Poison,
     pub(in crate::engine) checkpoints: Checkpoints<'a>,
+    pub(in crate::engine) large_value_bytes: usize,
 }
 
 impl<'a> Merges<'a> {
@@ -112,7 +113,7 @@ impl<'a> Merges<'a> {
 
     /// Where flushes and merges write runs.
     pub(in crate::engine) fn outlet(&self) -> Outlet<'a> {
-        let Merges { store, values, ids, .. } = *self;
-        Outlet { store, values, ids, flush_bytes: self.memory.flush_bytes() }
+        let Merges { store, values, ids, large_value_bytes, .. } = *self;
+        Outlet { store, values, ids, flush_bytes: self.memory.flush_bytes(), large_value_bytes }
     }
 }

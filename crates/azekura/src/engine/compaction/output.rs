@@ -15,6 +15,8 @@ use crate::run::{Run, Store};
 use crate::values::{Segment, VALUE_POINTER_BYTES, ValuePointer, ValueStore};
 use std::sync::Arc;
 
+mod folded;
+
 /// A step handles about this much.
 const STEP_BYTES: u64 = 1 << 20;
 /// A step handles at most this many records.
@@ -73,6 +75,8 @@ pub(in crate::engine) struct Outlet<'a> {
     pub(in crate::engine) ids: &'a Ids,
     /// See `Division::flush_bytes`.
     pub(in crate::engine) flush_bytes: u64,
+    /// From this length on what was folded stands apart.
+    pub(in crate::engine) large_value_bytes: usize,
 }
 
 /// The writing end of a merge.
@@ -145,6 +149,9 @@ impl<'a> OutputWriter<'a> {
         let end = merger.fill(&mut self.block, self.step_records)?;
         if fault!("drop_record") {
             self.lose_a_record();
+        }
+        if merger.is_long() {
+            self.settle_folded()?;
         }
         self.settle_values()?;
         self.writer.append(&self.block)?;
@@ -241,11 +248,16 @@ impl<'a> OutputWriter<'a> {
         old.check(at)?;
         let mut value = vec![0; crate::base::codec::usize_of(at.len)];
         old.read(at, &mut value)?;
-        let (moved, segment) = self.to.values.append(&value)?;
+        self.store(&value)
+    }
+
+    /// Stores bytes apart.
+    fn store(&mut self, bytes: &[u8]) -> Result<ValuePointer> {
+        let (at, segment) = self.to.values.append(bytes)?;
         if !self.held.iter().any(|s| Arc::ptr_eq(s, &segment)) {
             self.held.push(segment);
         }
-        Ok(moved)
+        Ok(at)
     }
 }
 

@@ -5,6 +5,8 @@ use super::{Manifest, RunInfo};
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
 use crate::format::expiry::Expiring;
+use crate::format::operand::Folding;
+use crate::format::superblock::{PLAIN_VERSION, VERSION, WORDS_VERSION};
 use std::collections::HashMap;
 
 impl Manifest {
@@ -13,6 +15,15 @@ impl Manifest {
         let mut runs = self.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
         let has_words = |run: &RunInfo| run.operands.records > 0 || run.expiring.records > 0;
         self.clock_ms.is_none() && self.tables.iter().all(|t| t.ttl_ms == 0) && !runs.any(has_words)
+    }
+
+    /// The version of the format that the file has.
+    pub(crate) fn version(&self) -> u32 {
+        let mut runs = self.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
+        if runs.any(|run| run.operands.folding() == Folding::Long) {
+            return VERSION;
+        }
+        if self.is_plain() { PLAIN_VERSION } else { WORDS_VERSION }
     }
 
     /// What expires, and when it is now. Nothing in a plain file.

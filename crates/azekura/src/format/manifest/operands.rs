@@ -4,6 +4,7 @@ use super::{Manifest, RunInfo};
 use crate::base::codec::{Reader, Writer, u32_of};
 use crate::base::error::Result;
 use crate::format::operand::{Operands, Operator};
+use crate::format::superblock::VERSION;
 use std::collections::HashMap;
 
 impl Manifest {
@@ -23,18 +24,41 @@ impl Manifest {
             w.u64(run.operands.records);
             w.u8(run.operands.operator.map_or(0, Operator::code));
         }
+        if self.version() == VERSION {
+            let widths = || {
+                let width_of = |run: &RunInfo| run.operands.operator.map_or(0, Operator::width);
+                self.with_operands().map(move |run| (run.id, width_of(run))).filter(|&(_, width)| width > 0)
+            };
+            w.u32(u32_of(widths().count()));
+            for (run, width) in widths() {
+                w.u64(run);
+                w.u8(width);
+            }
+        }
     }
 
     /// Reads what `encode_operands` writes.
     pub(super) fn decode_operands(&mut self, r: &mut Reader<'_>) -> Result<()> {
-        let mut found = HashMap::new();
+        let mut said = Vec::new();
         for _ in 0..r.count(17)? {
-            let (id, records, code) = (r.u64()?, r.u64()?, r.u8()?);
-            let operator = Operator::from_code(code);
+            said.push((r.u64()?, r.u64()?, r.u8()?));
+        }
+        let mut widths = HashMap::new();
+        if said.iter().any(|&(_, _, code)| Operator::is_long_code(code)) {
+            for _ in 0..r.count(9)? {
+                widths.insert(r.u64()?, r.u8()?);
+            }
+        }
+        let mut found = HashMap::new();
+        for (id, records, code) in said {
+            let operator = Operator::from_code(code, widths.remove(&id).unwrap_or(0));
             if records == 0 || operator.is_none() && code != 0 {
                 return Err(r.bad(format!("run {id}: {records} operands with operator {code}")));
             }
             found.insert(id, Operands { records, operator });
+        }
+        if !widths.is_empty() {
+            return Err(r.bad("elements of runs without sets"));
         }
         for run in self.tables.iter_mut().flat_map(|t| t.levels.iter_mut().flat_map(|l| &mut l.runs)) {
             run.operands = found.remove(&run.id).unwrap_or_default();

@@ -1,10 +1,12 @@
 //! Merges of values: each operand counts once, whatever is flushed, merged, copied or cut in between.
 
+mod long;
 mod model;
 mod rules;
 
 use azekura::storage::MemStorage;
 use azekura::{Db, Merge, Options};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const PATH: &str = "/m.azk";
@@ -23,8 +25,24 @@ fn copy_of(storage: &MemStorage) -> MemStorage {
     crate::copies::copy_of(storage, PATH)
 }
 
-/// What a merge makes of a number, by a program of its own.
-fn merged(merge: Merge, base: Option<[u8; 8]>) -> [u8; 8] {
+/// What a merge makes of a value, by a program of its own. None if the value is none for it.
+fn merged(merge: Merge<'_>, base: Option<&[u8]>) -> Option<Vec<u8>> {
+    match merge {
+        Merge::Append(bytes) => Some([base.unwrap_or_default(), bytes].concat()),
+        Merge::Union { width, elements } => {
+            let base = base.unwrap_or_default();
+            let all: BTreeSet<&[u8]> = base.chunks(width).chain(elements.chunks(width)).collect();
+            (base.len() % width == 0).then(|| all.into_iter().collect::<Vec<_>>().concat())
+        }
+        number => {
+            let base = base.map(<[u8; 8]>::try_from).transpose().ok()?;
+            Some(merged_number(number, base).to_vec())
+        }
+    }
+}
+
+/// What a merge makes of a number.
+fn merged_number(merge: Merge<'_>, base: Option<[u8; 8]>) -> [u8; 8] {
     let i = |f: &dyn Fn(i64) -> i64, or: i64| base.map_or(or, |b| f(i64::from_le_bytes(b))).to_le_bytes();
     let u = |f: &dyn Fn(u64) -> u64, or: u64| base.map_or(or, |b| f(u64::from_le_bytes(b))).to_le_bytes();
     let d = |f: &dyn Fn(f64) -> f64, or: f64| base.map_or(or, |b| f(f64::from_le_bytes(b))).to_le_bytes();

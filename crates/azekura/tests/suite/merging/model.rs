@@ -28,12 +28,50 @@ enum Value {
 
 type Map = BTreeMap<Vec<u8>, Value>;
 
+/// What is merged.
+#[derive(Clone, Debug)]
+enum Given {
+    Number(Merge<'static>),
+    Append(Vec<u8>),
+    Union(usize, Vec<u8>),
+}
+
+impl Given {
+    fn merge(&self) -> Merge<'_> {
+        match self {
+            Given::Number(merge) => *merge,
+            Given::Append(bytes) => Merge::Append(bytes),
+            Given::Union(width, elements) => Merge::Union { width: *width, elements },
+        }
+    }
+
+    /// Mostly some bytes, and now and then more than a page has, or than waits to be folded.
+    fn append(n: i64) -> Given {
+        let len = match n.unsigned_abs() % 100 {
+            0..=80 => n.unsigned_abs() % 20,
+            81..=90 => 70,
+            91..=97 => 3_000,
+            98 => 9_000,
+            _ if n > 400 => 1_100_000,
+            _ => 20_000,
+        };
+        Given::Append((0..len).map(|i| (n as u64).wrapping_add(i * 7) as u8).collect())
+    }
+
+    /// Some elements of which others are likely there.
+    fn union(width: usize, n: i64) -> Given {
+        let len = if n % 40 == 0 { 3_000 } else { n.unsigned_abs() % 6 };
+        let element = |i: u64| ((n as u64).wrapping_mul(31).wrapping_add(i * i) % 5_000).to_be_bytes();
+        Given::Union(width, (0..len).flat_map(|i| element(i)[8 - width..].to_vec()).collect())
+    }
+}
+
 struct Modelled {
     table: Table,
     map: Map,
     is_indexed: bool,
     /// What its operands are, mostly.
-    usual: fn(i64) -> Merge,
+    usual: fn(i64) -> Given,
     /// Whether some records get a time to live.
     expires: bool,
 }
@@ -152,10 +190,15 @@ impl World {
             Modelled { table, map: Map::new(), is_indexed: false, usual, expires }
         };
         world.tables = vec![
-            make("sums", TableKind::Ordered, Merge::AddI64, false),
-            make("peaks", TableKind::Hash, Merge::MaxI64, false),
-            make("floats", TableKind::Ordered, |n| Merge::AddF64(n as f64), false),
-            make("bits", TableKind::Hash, |n| Merge::BitOr(1 << (n & 63)), true),
+            make("sums", TableKind::Ordered, |n| Given::Number(Merge::AddI64(n)), false),
+            make("peaks", TableKind::Hash, |n| Given::Number(Merge::MaxI64(n)), false),
+            make("floats", TableKind::Ordered, |n| Given::Number(Merge::AddF64(n as f64)), false),
+            make("lists", TableKind::Ordered, Given::append, false),
+            make("short lists", TableKind::Hash, |n| Given::Append(n.to_le_bytes().to_vec()), false),
+            make("sets", TableKind::Hash, |n| Given::union(4, n), false),
+            make("short sets", TableKind::Ordered, |n| Given::union(8, n % 7), false),
+            make("bits", TableKind::Hash, |n| Given::Number(Merge::BitOr(1 << (n & 63))), true),
+            make("lists that go", TableKind::Hash, Given::append, true),
         ];
         world
     }
@@ -182,18 +225,22 @@ impl World {
         }
     }
 
-    fn merge(&mut self, i: usize) -> Merge {
+    fn merge(&mut self, i: usize) -> Given {
         let n = self.rng.below(1000).cast_signed() - 500;
-        let others = [
-            Merge::AddI64(n),
-            Merge::MinI64(n),
-            Merge::MaxU64(n.cast_unsigned()),
-            Merge::MinU64(n.cast_unsigned()),
-            Merge::AddU64(n.cast_unsigned()),
-            Merge::BitOr(n.cast_unsigned()),
-        ];
         let is_other = i != 2 && self.rng.one_in(30);
-        if is_other { others[self.rng.below(6) as usize] } else { (self.tables[i].usual)(n) }
+        if !is_other {
+            return (self.tables[i].usual)(n);
+        }
+        match self.rng.below(9) {
+            0 => Given::Number(Merge::AddI64(n)),
+            1 => Given::Number(Merge::MinI64(n)),
+            2 => Given::Number(Merge::MaxU64(n.cast_unsigned())),
+            3 => Given::Number(Merge::MinU64(n.cast_unsigned())),
+            4 => Given::Number(Merge::AddU64(n.cast_unsigned())),
+            5 => Given::Number(Merge::BitOr(n.cast_unsigned())),
+            6 => Given::append(n),
+            width => Given::union(width as usize - 4, n),
+        }
     }
 
     /// Writes something to a table: in a transaction if one is given. Gives what it was.
@@ -216,7 +263,7 @@ impl World {
                 map.insert(key.clone(), Value::Bytes(number.to_vec()));
             }
             3 => {
-                let value = vec![7; [0, 7, 9, 40, 500][self.rng.below(5) as usize]];
+                let value = vec![7; [0, 7, 9, 40, 500, 9_000][self.rng.below(6) as usize]];
                 call!(put(&key, &value)).unwrap();
                 map.insert(key.clone(), Value::Bytes(value));
             }
@@ -233,25 +280,24 @@ impl World {
                 }
             }
             _ => {
-                let base = match map.get(&key) {
-                    None => Ok(None),
-                    Some(Value::Bytes(bytes)) => bytes.as_slice().try_into().map(Some).map_err(drop),
-                    Some(Value::Clash) => Err(()),
+                let value = match map.get(&key) {
+                    None => merged(merge.merge(), None),
+                    Some(Value::Bytes(bytes)) => merged(merge.merge(), Some(bytes)),
+                    Some(Value::Clash) => None,
                 };
-                let done = call!(merge(&key, merge));
-                match (base, &done) {
-                    (Ok(base), Ok(())) => {
-                        map.insert(key.clone(), Value::Bytes(merged(merge, base).to_vec()));
+                let done = call!(merge(&key, merge.merge()));
+                match (value, &done) {
+                    (value, Ok(())) => {
+                        map.insert(key.clone(), value.map_or(Value::Clash, Value::Bytes));
                     }
-                    (Err(()), Ok(())) => {
-                        map.insert(key.clone(), Value::Clash);
-                    }
-                    (Err(()), Err(_)) => assert!(is_clash(&done), "{done:?}"),
-                    (Ok(_), Err(e)) => panic!("{e}"),
+                    (None, Err(_)) => assert!(is_clash(&done), "{done:?}"),
+                    (Some(_), Err(e)) => panic!("{e}"),
                 }
             }
         }
-        format!("{op} {} {key:?} {merge:?}", t.name())
+        let mut said = format!("{op} {} {key:?} {merge:?}", t.name());
+        said.truncate(200);
+        said
     }
 
     fn transaction(&mut self) -> String {
@@ -276,7 +322,8 @@ impl World {
                     }
                 }
                 2 => {
-                    let (from, of) = (self.key(), &mut self.tables[0]);
+                    let at = [0, 3, 6][self.rng.below(3) as usize];
+                    let (from, of) = (self.key(), &mut self.tables[at]);
                     let to = [&from[..], b"\x20"].concat();
                     w.remove_range(&of.table, &from[..]..&to[..]).unwrap();
                     of.map.retain(|key, _| *key < from || *key >= to);
@@ -298,23 +345,25 @@ impl World {
 
     /// Many merges at once, enough for a chunk.
     fn batch(&mut self) -> String {
-        let i = self.rng.below(3) as usize;
+        let i = self.rng.below(7) as usize;
         let usual = self.tables[i].usual;
         let keys: Vec<Vec<u8>> = (0..100 + self.rng.below(2000)).map(|_| self.key()).collect();
         let Modelled { table, map, .. } = &mut self.tables[i];
-        let is_number = |key: &Vec<u8>| match map.get(key) {
+        let suits = |key: &Vec<u8>| match map.get(key) {
             None => true,
-            Some(Value::Bytes(bytes)) => bytes.len() == 8,
+            Some(Value::Bytes(bytes)) => merged(usual(3).merge(), Some(bytes)).is_some(),
             Some(Value::Clash) => false,
         };
-        let merges: Vec<_> = keys.into_iter().filter(is_number).map(|key| (key, usual(3))).collect();
-        table.merge_many(merges.iter().map(|(key, merge)| (key, *merge))).unwrap();
+        let merges: Vec<_> =
+            keys.into_iter().filter(suits).zip(0..).map(|(key, n)| (key, usual(n % 9))).collect();
+        table.merge_many(merges.iter().map(|(key, merge)| (key, merge.merge()))).unwrap();
         for (key, merge) in merges {
             let base = match map.get(&key) {
-                Some(Value::Bytes(bytes)) => Some(bytes.as_slice().try_into().unwrap()),
+                Some(Value::Bytes(bytes)) => Some(bytes.as_slice()),
                 _ => None,
             };
-            map.insert(key, Value::Bytes(merged(merge, base).to_vec()));
+            let value = merged(merge.merge(), base).unwrap();
+            map.insert(key, Value::Bytes(value));
         }
         format!("many into {}", table.name())
     }
@@ -397,7 +446,8 @@ impl World {
                 "check".into()
             }
             _ => {
-                let (from, of) = (self.key(), &mut self.tables[2]);
+                let at = [2, 3, 6][self.rng.below(3) as usize];
+                let (from, of) = (self.key(), &mut self.tables[at]);
                 let to = [&from[..], b"\x20"].concat();
                 of.table.remove_range(&from[..]..&to[..]).unwrap();
                 of.map.retain(|key, _| *key < from || *key >= to);

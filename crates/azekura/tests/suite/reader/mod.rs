@@ -29,6 +29,8 @@ pub struct Seen {
     pub expired: usize,
     /// Operands, by what they met: another one or a value in a run or the log, nothing, a value that is none.
     pub operands: [usize; 3],
+    /// Those with a length: all, those that stand apart, and those whose base does.
+    pub long: [usize; 3],
     /// How long records of tables live that say so.
     pub lifetimes: Vec<u64>,
     pub large_pages: usize,
@@ -79,6 +81,8 @@ struct File<'a> {
     expiring: BTreeMap<u64, [u64; 3]>,
     /// By id, of runs: how many records are operands, and of which operator.
     folding: BTreeMap<u64, (u64, u64)>,
+    /// By id, of runs with sets: how long an element is.
+    widths: BTreeMap<u64, u64>,
     /// By id, of tables: how long records live.
     lifetimes: BTreeMap<u64, u64>,
     seen: Seen,
@@ -173,14 +177,45 @@ fn without_word(doc: &Doc, (tag, value): &Tagged) -> (Tagged, Option<u64>) {
     ((tag, value[8..].to_vec()), Some(word / 2))
 }
 
-/// Operator and number of an operand: section 7.6. None of another record.
-fn operand_of(doc: &Doc, (tag, value): &Tagged) -> Option<(u64, u64)> {
+/// The bytes of an operand behind its word: section 7.6. None of another record.
+fn operand_of<'a>(doc: &Doc, (tag, value): &'a Tagged) -> Option<&'a [u8]> {
     let is_operand =
         *tag == doc.constant("tag_expiring") && little_endian(&value[..8]) == doc.constant("operand_word");
-    is_operand.then(|| {
-        let node = doc.layout("operand", &value[8..]);
-        (node.num("operator"), node.num("number"))
+    is_operand.then(|| &value[8..])
+}
+
+/// Its operator, and the bytes of an element of a set: those of one that stands apart are the same.
+fn operator_of(doc: &Doc, operand: &[u8]) -> (u64, u64) {
+    let operator = u64::from(operand[0]);
+    let is = |name| operator == doc.constant(name);
+    match () {
+        () if is("operator_append_apart") => (doc.constant("operator_append"), 0),
+        () if is("operator_union_apart") => (doc.constant("operator_union"), u64::from(operand[1])),
+        () if is("operator_union") => (operator, u64::from(operand[1])),
+        () => (operator, 0),
+    }
+}
+
+/// The reference of an operand that stands apart, and what stands before it.
+fn apart<'a>(doc: &'a Doc, operand: &'a [u8]) -> Option<(Vec<u8>, &'a [u8])> {
+    let operator = u64::from(operand[0]);
+    if operator == doc.constant("operator_append_apart") {
+        let node = doc.layout("append_apart", operand);
+        assert_eq!((node.num("operator"), operand.len()), (operator, 17));
+        return Some((vec![doc.constant("operator_append") as u8], node.bytes("reference")));
+    }
+    (operator == doc.constant("operator_union_apart")).then(|| {
+        let node = doc.layout("union_apart", operand);
+        assert_eq!((node.num("operator"), operand.len()), (operator, 18));
+        let head = vec![doc.constant("operator_union") as u8, node.num("element") as u8];
+        (head, node.bytes("reference"))
     })
+}
+
+/// The elements of two sets.
+fn united(a: &[u8], b: &[u8], width: usize) -> Vec<u8> {
+    let all: std::collections::BTreeSet<&[u8]> = a.chunks(width).chain(b.chunks(width)).collect();
+    all.into_iter().collect::<Vec<_>>().concat()
 }
 
 /// What an operand makes of a number.
@@ -216,45 +251,6 @@ fn operate(doc: &Doc, operator: u64, base: u64, number: u64) -> u64 {
     }
 }
 
-/// Adds records to older ones.
-fn add(
-    doc: &Doc,
-    sorted: &mut Sorted,
-    records: impl IntoIterator<Item = (Vec<u8>, Tagged)>,
-    seen: &mut Seen,
-) {
-    for (key, tagged) in records {
-        let operand = operand_of(doc, &tagged).filter(|operand| operand.0 != doc.constant("operator_clash"));
-        let Some((operator, number)) = operand else {
-            sorted.insert(key, tagged);
-            continue;
-        };
-        let put = |number: u64| (doc.constant("tag_put"), number.to_le_bytes().to_vec());
-        let base = sorted.get(&key).filter(|(tag, _)| *tag != doc.constant("tag_delete"));
-        let made = match base {
-            None => {
-                seen.operands[1] += 1;
-                put(number)
-            }
-            Some((tag, value)) if *tag == doc.constant("tag_put") && value.len() == 8 => {
-                seen.operands[0] += 1;
-                put(operate(doc, operator, little_endian(value), number))
-            }
-            Some(base) => {
-                seen.operands[2] += 1;
-                let len = if base.0 == doc.constant("tag_large") { u64::MAX } else { base.1.len() as u64 };
-                let word = doc.constant("operand_word").to_le_bytes();
-                let clash = match operand_of(doc, base) {
-                    Some(_) => base.1.clone(),
-                    None => [&word[..], &[doc.constant("operator_clash") as u8], &len.to_le_bytes()].concat(),
-                };
-                (doc.constant("tag_expiring"), clash)
-            }
-        };
-        sorted.insert(key, made);
-    }
-}
-
 fn remove(sorted: &mut Sorted, (start, end): &Range) {
     sorted.retain(|k, _| k < start || end.as_ref().is_some_and(|e| k >= e));
 }
@@ -282,7 +278,8 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     let block =
         valid.map(|b| doc.layout("superblock", b)).max_by_key(|n| n.num("number")).expect("no superblock");
     let is_plain = block.num("version") == doc.constant("plain_version");
-    assert!(is_plain || block.num("version") == doc.constant("format_version"));
+    let is_newest = block.num("version") == doc.constant("format_version");
+    assert!(is_plain || is_newest || block.num("version") == doc.constant("words_version"));
     let roles = ["role_database", "role_mirror", "role_replaced"].map(|role| doc.constant(role));
     assert!(roles.contains(&block.num("role")), "an unknown role");
     let [from, honoured, twin] = ["revocable_from", "honoured_from", "honoured_twin"].map(|f| block.num(f));
@@ -300,9 +297,15 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
     assert_eq!(manifest.is_empty(), is_plain, "bytes behind the manifest of a plain file");
     let expiry = (!is_plain).then(|| doc.sequence("expiry", &mut manifest));
     let folding = (!manifest.is_empty()).then(|| doc.sequence("folding", &mut manifest));
+    let elements = is_newest.then(|| doc.sequence("elements", &mut manifest));
     assert!(manifest.is_empty(), "bytes behind the manifest");
+    let widths = elements.iter().flat_map(|e| e.list("widths"));
+    let widths: BTreeMap<u64, u64> = widths.map(|w| (w.num("run"), w.num("bytes"))).collect();
     let folding = folding.iter().flat_map(|f| f.list("operands"));
-    let folding = folding.map(|r| (r.num("run"), (r.num("records"), r.num("operator")))).collect();
+    let folding: BTreeMap<u64, (u64, u64)> =
+        folding.map(|r| (r.num("run"), (r.num("records"), r.num("operator")))).collect();
+    let is_long = folding.values().any(|(_, operator)| *operator >= doc.constant("operator_append"));
+    assert_eq!(is_long, is_newest, "the version says whether operands have a length");
     let list = |field| expiry.iter().flat_map(move |e| e.list(field));
     let expiring = list("runs").map(|r| (r.num("run"), ["expire", "first_ms", "last_ms"].map(|f| r.num(f))));
     let lifetimes = list("lifetimes").map(|l| (l.num("table"), l.num("live_ms")));
@@ -327,12 +330,14 @@ pub fn read(doc: &Doc, bytes: &[u8]) -> (Tables, Seen) {
         clock,
         expiring,
         folding,
+        widths,
         lifetimes,
         seen,
     };
     let tables = file.tables(&node, block.num("number"));
     assert!(file.expiring.is_empty(), "times of runs that are not there");
     assert!(file.folding.is_empty(), "operands of runs that are not there");
+    assert!(file.widths.is_empty(), "elements of runs without sets");
     file.seen.lifetimes = file.lifetimes.values().copied().collect();
     (tables, file.seen)
 }
@@ -403,6 +408,102 @@ impl<'a> File<'a> {
         self.names.insert(id, (name, is_hash));
     }
 
+    /// Adds records to older ones.
+    fn add(&mut self, sorted: &mut Sorted, records: impl IntoIterator<Item = (Vec<u8>, Tagged)>) {
+        let doc = self.doc;
+        for (key, tagged) in records {
+            let operand =
+                operand_of(doc, &tagged).filter(|o| u64::from(o[0]) != doc.constant("operator_clash"));
+            let Some(operand) = operand else {
+                sorted.insert(key, tagged);
+                continue;
+            };
+            let base = sorted.get(&key).filter(|(tag, _)| *tag != doc.constant("tag_delete"));
+            let made = match base {
+                // (All that is older was added before, so an operand there is a clash.)
+                Some(base) if operand_of(doc, base).is_some() => {
+                    self.seen.operands[2] += 1;
+                    base.clone()
+                }
+                base if operator_of(doc, operand).0 >= doc.constant("operator_append") => {
+                    let base = base.cloned();
+                    self.lengthen(operand, base)
+                }
+                base => self.operate(operand, base.cloned()),
+            };
+            sorted.insert(key, made);
+        }
+    }
+
+    fn clash(&mut self, number: u64) -> Tagged {
+        self.seen.operands[2] += 1;
+        let word = self.doc.constant("operand_word").to_le_bytes();
+        let operator = [self.doc.constant("operator_clash") as u8];
+        (self.doc.constant("tag_expiring"), [&word[..], &operator, &number.to_le_bytes()].concat())
+    }
+
+    /// What an operand of a number makes of its base.
+    fn operate(&mut self, operand: &[u8], base: Option<Tagged>) -> Tagged {
+        let doc = self.doc;
+        let node = doc.layout("number_operand", operand);
+        let (operator, number) = (node.num("operator"), node.num("number"));
+        let put = |number: u64| (doc.constant("tag_put"), number.to_le_bytes().to_vec());
+        match base {
+            None => {
+                self.seen.operands[1] += 1;
+                put(number)
+            }
+            Some((tag, value)) if tag == doc.constant("tag_put") && value.len() == 8 => {
+                self.seen.operands[0] += 1;
+                put(operate(doc, operator, little_endian(&value), number))
+            }
+            Some((tag, value)) => {
+                self.clash(if tag == doc.constant("tag_large") { u64::MAX } else { value.len() as u64 })
+            }
+        }
+    }
+
+    /// What an operand with a length makes of its base.
+    fn lengthen(&mut self, operand: &[u8], base: Option<Tagged>) -> Tagged {
+        let doc = self.doc;
+        let whole = match apart(doc, operand) {
+            Some((head, reference)) => {
+                self.seen.long[1] += 1;
+                [head, self.large(reference)].concat()
+            }
+            None => operand.to_vec(),
+        };
+        let (operator, width) = operator_of(doc, &whole);
+        self.seen.long[0] += 1;
+        let base = match base {
+            Some((tag, value)) if tag == doc.constant("tag_large") => {
+                self.seen.long[2] += 1;
+                self.large(&value)
+            }
+            Some((_, value)) => value,
+            None => Vec::new(),
+        };
+        if operator == doc.constant("operator_append") {
+            return (doc.constant("tag_put"), [&base[..], &whole[1..]].concat());
+        }
+        assert_eq!(operator, doc.constant("operator_union"));
+        let (width, elements) = (width as usize, &whole[2..]);
+        assert_eq!(united(elements, &[], width), elements, "elements in no order");
+        if base.len() % width > 0 {
+            return self.clash(base.len() as u64 | (width as u64) << 32);
+        }
+        (doc.constant("tag_put"), united(&base, elements, width))
+    }
+
+    /// The value to which a reference leads: section 8.
+    fn large(&mut self, reference: &[u8]) -> Vec<u8> {
+        self.seen.large += 1;
+        let at = self.doc.layout("reference", reference);
+        let value = self.value(at.num("segment"), at.num("offset"), at.num("bytes"));
+        assert_eq!(u64::from(crc32c::crc32c(&value)), at.num("checksum"));
+        value
+    }
+
     /// The records as the user knows them: sections 6 and 8.
     fn user(&mut self, is_hash: bool, sorted: &Sorted) -> Records {
         let doc = self.doc;
@@ -432,15 +533,10 @@ impl<'a> File<'a> {
             assert!(!is_hash || head(key) == expected, "the hash of {user:?}");
             assert!(user.len() as u64 <= doc.constant("key_bytes_max"));
             if tag == doc.constant("tag_put") {
-                assert!(value.len() as u64 <= doc.constant("inline_value_bytes_max"));
                 return (user, value);
             }
             assert_eq!(tag, doc.constant("tag_large"));
-            self.seen.large += 1;
-            let at = doc.layout("reference", &value);
-            let value = self.value(at.num("segment"), at.num("offset"), at.num("bytes"));
-            assert_eq!(u64::from(crc32c::crc32c(&value)), at.num("checksum"));
-            (user, value)
+            (user, self.large(&value))
         })
         .collect()
     }
@@ -479,7 +575,7 @@ impl<'a> File<'a> {
             self.run(run, is_hash, &mut records, &mut ranges);
         }
         ranges.iter().for_each(|r| remove(sorted, r));
-        add(self.doc, sorted, records, &mut self.seen);
+        self.add(sorted, records);
     }
 
     /// Reads a run: pages, filter, meta block.
@@ -567,10 +663,12 @@ impl<'a> File<'a> {
         for (_, tagged) in records {
             let ((tag, value), time) = without_word(doc, tagged);
             times.extend(time);
-            if tag != doc.constant("tag_large") {
-                continue;
-            }
-            let at = doc.layout("reference", &value);
+            let is_large = tag == doc.constant("tag_large");
+            let word = if operand_of(doc, tagged).is_some() { 8 } else { 0 };
+            assert!(value.len() as u64 - word <= doc.constant("inline_value_bytes_max"));
+            let operand = operand_of(doc, tagged).and_then(|operand| apart(doc, operand));
+            let Some(reference) = operand.map(|o| o.1).or(is_large.then_some(&value)) else { continue };
+            let at = doc.layout("reference", reference);
             *referred.entry(at.num("segment")).or_insert(0) += at.num("bytes");
         }
         assert!(
@@ -580,10 +678,12 @@ impl<'a> File<'a> {
         let expected = times.iter().min().zip(times.iter().max()).map(|(first, last)| [count, *first, *last]);
         assert_eq!(self.expiring.remove(&id), expected, "times of run {id}");
         let operands: Vec<_> = records.iter().filter_map(|(_, tagged)| operand_of(doc, tagged)).collect();
-        let operator = operands.iter().map(|operand| operand.0).max().unwrap_or(0);
-        assert!(operands.iter().all(|(o, _)| *o == operator || *o == doc.constant("operator_clash")));
-        let expected = (!operands.is_empty()).then_some((operands.len() as u64, operator));
+        let operators = || operands.iter().map(|operand| operator_of(doc, operand));
+        let operator = operators().max().unwrap_or((0, 0));
+        assert!(operators().all(|o| o == operator || o.0 == doc.constant("operator_clash")));
+        let expected = (!operands.is_empty()).then_some((operands.len() as u64, operator.0));
         assert_eq!(self.folding.remove(&id), expected, "operands of run {id}");
+        assert_eq!(self.widths.remove(&id).unwrap_or(0), operator.1, "elements of run {id}");
         if blocks > 0 {
             self.seen.filters += 1;
             records
@@ -823,7 +923,7 @@ impl<'a> File<'a> {
             let ranges = ranges_of(&part);
             self.seen.log_ranges += ranges.len();
             ranges.iter().for_each(|r| remove(sorted, r));
-            add(doc, sorted, rows, &mut self.seen);
+            self.add(sorted, rows);
         }
         assert_eq!((whole - rest.len()) as u64, record.num("bytes") + 8);
         *last = (*last).max(record.num("sequence"));

@@ -5,6 +5,9 @@ use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
 use azekura::{Cursor, Db, Durability, Error, Merge, Options, ReadTxn, Table, TableKind};
 
+/// What is united with sets.
+const ELEMENT: Merge<'static> = Merge::Union { width: 4, elements: b"elem" };
+
 /// How a list of operations is run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
@@ -261,9 +264,11 @@ impl Session {
             },
             Operation::Merge(t, k) => {
                 let (t, key) = (&self.tables[*t], key_of(*k));
-                match t.get_with(&key, |value| value.len())? {
-                    None | Some(8) => t.merge(&key, Merge::AddI64(3)).map(|()| "ok".into()),
-                    Some(_) => Ok("not a number".into()),
+                match (t.get_with(&key, |value| value.len())?, k % 3) {
+                    (_, 0) => t.merge(&key, Merge::Append(&key)).map(|()| "ok".into()),
+                    (None | Some(8), 1) => t.merge(&key, Merge::AddI64(3)).map(|()| "ok".into()),
+                    (None | Some(8), _) => t.merge(&key, ELEMENT).map(|()| "ok".into()),
+                    (Some(_), _) => Ok("not a number".into()),
                 }
             }
             other => Ok(format!("{other:?} is none of these")),
@@ -299,12 +304,15 @@ impl Session {
                     let found = shown(txn.get(&t[*n], &key_of(*k))?.as_deref());
                     format!("{found} of {}, {}", txn.count(&t[*n])?, all(txn.cursor(&t[*n])?)?)
                 }
-                Operation::Merge(n, k) => match txn.get_with(&t[*n], key_of(*k), |value| value.len())? {
-                    None | Some(8) => {
-                        txn.merge(&t[*n], key_of(*k), Merge::AddI64(3)).map(|()| "ok".into())?
+                Operation::Merge(n, k) => {
+                    let (t, key) = (&t[*n], key_of(*k));
+                    match (txn.get_with(t, &key, |value| value.len())?, k % 3) {
+                        (_, 0) => txn.merge(t, &key, Merge::Append(&key)).map(|()| "ok".into())?,
+                        (None | Some(8), 1) => txn.merge(t, &key, Merge::AddI64(3)).map(|()| "ok".into())?,
+                        (None | Some(8), _) => txn.merge(t, &key, ELEMENT).map(|()| "ok".into())?,
+                        (Some(_), _) => "not a number".into(),
                     }
-                    Some(_) => "not a number".into(),
-                },
+                }
                 _ => "left out".into(),
             });
         }
