@@ -126,8 +126,7 @@ const KINDS: [(u8, io::ErrorKind); 5] = [
 
 /// What tells a block of the file from what stood there before. Never 0: that is what nobody has seen.
 fn mark_of(block: &[u8]) -> u64 {
-    let [low, high] = [digest(block), digest(block) >> 64].map(|half| (half & u128::from(u64::MAX)) as u64);
-    (low ^ high).max(1)
+    u64_at(&digest(block).to_le_bytes(), 0).max(1)
 }
 
 fn hello() -> [u8; HELLO_BYTES] {

@@ -77,6 +77,14 @@ impl Session {
     }
 }
 
+/// Why a pipe was refused.
+fn reason(error: azekura::Error) -> String {
+    match error {
+        azekura::Error::Corrupt { detail, .. } | azekura::Error::Invalid { detail } => detail,
+        other => other.to_string(),
+    }
+}
+
 /// How one run of the command has ended.
 enum End {
     /// All that was wanted is done.
@@ -153,7 +161,7 @@ impl Follower<'_> {
         let pipe = match MirrorPipe::new(from, to) {
             Ok(pipe) => pipe,
             Err(e) => {
-                let why = format!("{e} ({})", running.end());
+                let why = format!("{} ({})", reason(e), running.end());
                 let is_over = self.has_begun || self.session.ends();
                 return if is_over { Ok(End::Cut(why)) } else { Err(self.failed(&why)) };
             }

@@ -6,15 +6,17 @@ use crate::backup::CopyOptions;
 use crate::base::codec::{u64_at, usize_of64};
 use crate::base::error::Result;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
+use crate::base::sync::Instant;
 use crate::mirror::going::Mirror;
 use crate::mirror::names::resolved;
 use crate::mirror::source::{Afar, Source};
 use crate::mirror::status::MirrorStatus;
 use crate::storage::{File, OpenMode, OsStorage, Storage};
+use parking_lot::{Mutex, MutexGuard};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What the source is called in errors.
 const SOURCE: &str = "the source";
@@ -101,7 +103,7 @@ impl MirrorPipe {
     }
 
     fn wire(&self) -> MutexGuard<'_, Wire> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn open_file(&self) -> io::Result<RemoteFile> {
@@ -166,7 +168,7 @@ impl Afar for RemoteSource {
     }
 
     fn tell(&self, status: &MirrorStatus) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         let now = Instant::now();
         let is_news = told.is_none_or(|(before, at)| {
             let has = |status: &MirrorStatus| (status.checkpoint, status.commit, status.level);
@@ -297,12 +299,15 @@ impl File for RemoteFile {
         if let Some(len) = self.pipe.wire().files.get(&self.file).and_then(|seen| seen.len) {
             return Ok(len);
         }
-        Ok(u64::from_le_bytes(self.number(&self.question(LENGTH))?))
+        let len = u64::from_le_bytes(self.number(&self.question(LENGTH))?);
+        self.pipe.wire().files.entry(self.file).or_default().len = Some(len);
+        Ok(len)
     }
 
     fn pin(&self, number: u64) -> io::Result<()> {
         let mut wire = self.pipe.wire();
         wire.ask(&self.question(PIN).with([number]))?;
+        wire.drop_early()?;
         let seen = wire.files.entry(self.file).or_default();
         // What the log is read for from now on may be newer than what was read of it.
         seen.log.1.clear();

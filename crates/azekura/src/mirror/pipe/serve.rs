@@ -3,8 +3,11 @@
 use super::server::Server;
 use super::{HAVE, QUESTION_BYTES, Question, bad, hear_hello, hello, read_as_far};
 use crate::backup::failed;
+use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
-use crate::storage::{OpenMode, OsStorage, Storage};
+use crate::base::limits::SUPERBLOCKS_BYTES;
+use crate::format::superblock::{self, Parsed, Superblock};
+use crate::storage::{File, OpenMode, OsStorage, Storage, read_error};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +34,7 @@ pub struct MirrorReport {
 /// durable, and some times a second while it lacks something.
 ///
 /// # Errors
-/// `Open` if the database cannot be opened; `Corrupt` if something comes that no mirror says; `Invalid` if it
+/// `Open` or `NotADatabase` if the file cannot be opened or is none; `Corrupt` if something comes that no mirror says; `Invalid` if it
 /// speaks another version; `Io` if the pipe fails.
 pub fn stream_mirror(
     path: impl AsRef<Path>,
@@ -55,7 +58,7 @@ pub fn stream_mirror_on(
 ) -> Result<()> {
     let sent = |done: io::Result<()>| done.map_err(|e| Error::io("writing to the mirror", e));
     // So that what is wrong with it is said here, and not to the mirror alone.
-    storage.open(path, OpenMode::ReadOnly).map_err(failed(path, "opening it"))?;
+    check(path, storage.open(path, OpenMode::ReadOnly).map_err(failed(path, "opening it"))?.as_ref())?;
     sent(to.write_all(&hello()).and_then(|()| to.flush()))?;
     if !hear_hello(from, "a mirror")? {
         return Ok(());
@@ -68,6 +71,23 @@ pub fn stream_mirror_on(
             told(&report(&question));
         } else if server.answers(&question)? {
             server.send(to).map_err(|e| Error::io("writing to the mirror", e))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is a database, as far as its superblocks tell.
+fn check(path: &Path, file: &dyn File) -> Result<()> {
+    let foreign =
+        |reason: &str| Err(Error::NotADatabase { path: path.display().to_string(), reason: reason.into() });
+    let mut bytes = vec![0; usize_of64(SUPERBLOCKS_BYTES)];
+    match file.read_at(&mut bytes, 0) {
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return foreign("it is too short"),
+        read => read.map_err(|e| read_error(e, 0))?,
+    }
+    for copy in bytes.chunks(superblock::BYTES) {
+        if matches!(Superblock::parse(copy)?, Parsed::Foreign) {
+            return foreign("no superblock at its start");
         }
     }
     Ok(())

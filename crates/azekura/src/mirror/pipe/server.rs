@@ -8,6 +8,7 @@ use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::Result;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
 use crate::format::frame::{Frame, HEADER_BYTES};
 use crate::format::point::digest;
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A mirror has the source's file open once, and once more for a moment.
 const FILES_MAX: usize = 8;

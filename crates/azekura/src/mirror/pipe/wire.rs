@@ -168,7 +168,12 @@ impl Wire {
         self.check()?;
         let mut body = self.body()?;
         match body.first_chunk() {
-            Some([1, kind]) => Err(refusal(*kind, &body[2..])),
+            Some([1, kind]) => {
+                let refused = refusal(*kind, &body[2..]);
+                // A head does not come with that.
+                self.files.entry(file).or_default().is_fresh = false;
+                Err(refused)
+            }
             Some([0, 0]) => Ok(body.split_off(2)),
             Some([0, 1]) if body.len() >= 2 + usize_of64(SUPERBLOCKS_BYTES) => {
                 let rest = body.split_off(2 + usize_of64(SUPERBLOCKS_BYTES));
