@@ -110,7 +110,9 @@ pub use base::limits::{ELEMENT_BYTES_MAX, KEY_BYTES_MAX, NAME_BYTES_MAX, VALUE_B
 pub use cursor::{Cursor, KeyRange, LazyValue, Records};
 pub use engine::Progress;
 pub use index::{IndexSpec, IndexValue};
-pub use mirror::{Mirror, MirrorStatus, promote, promote_on};
+pub use mirror::{
+    Mirror, MirrorPipe, MirrorReport, MirrorStatus, promote, promote_on, stream_mirror, stream_mirror_on,
+};
 pub use salvage::{SalvageReport, SalvagedTable, salvage, salvage_on};
 pub use txn::{Isolation, Lifetime, ReadTxn, Savepoint, ValueRef, WriteOptions, WriteTxn};
 #[cfg(feature = "serde")]

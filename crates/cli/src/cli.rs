@@ -10,9 +10,9 @@ use clap::{Parser, Subcommand};
 
 use crate::bench;
 use crate::commands::{
-    backup, check, clear, copy, copy_table, count, create, drop, export, feed, get, import, index, info,
-    merge, mirror, points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set, shards,
-    shrink, tables, verify, watch,
+    backup, check, clear, copy, copy_table, count, create, drop, export, feed, follow, get, import, index,
+    info, merge, mirror, points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set,
+    shards, shrink, stream, tables, verify, watch,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
@@ -109,6 +109,10 @@ pub enum Command {
     Copy(copy::Args),
     /// Keep a file equal to a database that a program writes
     Mirror(mirror::Args),
+    /// Keep a file equal to a database on another machine
+    Follow(follow::Args),
+    /// Be the source of a mirror on another machine, which starts this command
+    Stream(stream::Args),
     /// Make a mirror a database of its own
     Promote(promote::Args),
     /// Describe, verify, merge and clean up sets of shards
@@ -150,6 +154,8 @@ impl Command {
             Command::Prune(args) => at(&args.repository.path, prune::run(&args)),
             Command::Copy(args) => named(&args.file, copy::run(&args)),
             Command::Mirror(args) => named(&args.file, mirror::run(&args)),
+            Command::Follow(args) => at(&args.to, follow::run(&args)),
+            Command::Stream(args) => named(&args.file, stream::run(&args)),
             Command::Promote(args) => named(&args.file, promote::run(&args)),
             Command::Shards(command) => at(command.path(), shards::run(&command)),
         }

@@ -57,9 +57,20 @@ impl Mirror {
         path: impl AsRef<Path>,
         options: CopyOptions,
     ) -> Result<Mirror> {
-        let (source, path) = (source.as_ref(), path.as_ref());
+        let source = source.as_ref();
         let file = source_storage.open(source, OpenMode::ReadOnly).map_err(failed(source, "opening it"))?;
-        let source = Source { path: source.to_path_buf(), file, storage: source_storage, settled: None };
+        let (path_of, log) = (source.to_path_buf(), file.clone());
+        let source = Source { path: path_of, file, log, storage: source_storage, settled: None, afar: None };
+        Mirror::open_from(source, storage, path.as_ref(), options)
+    }
+
+    /// A mirror of a source that is open.
+    pub(super) fn open_from(
+        source: Source,
+        storage: Arc<dyn Storage>,
+        path: &Path,
+        options: CopyOptions,
+    ) -> Result<Mirror> {
         let mut mirror = Mirror {
             source,
             storage,
@@ -74,6 +85,7 @@ impl Mirror {
             came_at: Instant::now(),
             waits_since: None,
             named_at: Instant::now(),
+            patience: Duration::ZERO,
             pace: Pace::new(options)?,
             gauge: Gauge::default(),
         };

@@ -214,6 +214,11 @@ impl LogReader {
         (self.waiting.iter().rev().find_map(|arrival| arrival.commit), self.waiting_bytes)
     }
 
+    /// Where the next frame to be read will stand. 0: none will.
+    pub(super) fn tail(&self) -> u64 {
+        self.chains.get(self.now).map_or(0, |chain| chain.reader.offset())
+    }
+
     /// Where the frames of a chain go on: the number of the next one, and its place.
     pub(super) fn positions(&self) -> impl Iterator<Item = Position> {
         self.chains.iter().map(|c| Position {

@@ -148,7 +148,7 @@ impl Mirror {
         let (mut commit, mut reach) = (manifest.flushed_seq, reach);
         loop {
             let file_len = self.source.len()?;
-            let read = log.read(self.source.file.as_ref(), file_len);
+            let read = log.read(self.source.log.as_ref(), file_len);
             let any = self.unless_overtaken(block.number, read)?;
             let places = &self.dest()?.places;
             let batch = log.take_below(|chain| places.durable_below(chain));
@@ -157,7 +157,7 @@ impl Mirror {
                     return Ok((log, commit, reach));
                 }
                 if !any {
-                    let checked = log.check(self.source.file.as_ref()).and_then(|()| missing());
+                    let checked = log.check(self.source.log.as_ref()).and_then(|()| missing());
                     self.unless_overtaken(block.number, checked)?;
                 }
             }

@@ -239,6 +239,11 @@ impl Dest {
         is_there
     }
 
+    /// So many bytes an unfinished file had when building went on in it.
+    pub(super) fn left(&self) -> u64 {
+        if self.block.is_none() { self.left } else { 0 }
+    }
+
     /// In a file that was left unfinished, what stands where the next frame of a chain will is no frame.
     pub(super) fn clear_tail(&mut self, log: &LogChain) -> Going<()> {
         if self.left == 0 || self.block.is_some() {

@@ -4,7 +4,6 @@ use super::chain::LogReader;
 use super::dest::{Dest, Going, Stop};
 use super::names::throw_away;
 use super::source::Source;
-use super::spans::Piece;
 use super::status::{Gauge, MirrorStatus};
 use crate::backup::Pace;
 use crate::base::error::{Error, Result};
@@ -22,9 +21,6 @@ use std::time::Duration;
 /// How long a mirror waits before it looks again: at first, and at most while nothing comes.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
-/// So much is copied between two looks at what the caller wants.
-const STEP_BYTES: u64 = 1 << 20;
-
 /// If the second superblock is not there after so long, it is looked whether its writer has gone.
 const SETTLE_AFTER: Duration = Duration::from_millis(200);
 /// A checkpoint takes no longer than this, unless its writer has ended.
@@ -83,6 +79,8 @@ pub struct Mirror {
     pub(super) waits_since: Option<Instant>,
     /// When the source's name was last looked at.
     pub(super) named_at: Instant,
+    /// How long a step waits for news of a source on another machine.
+    pub(super) patience: Duration,
     pub(super) pace: Pace,
     pub(super) gauge: Gauge,
 }
@@ -104,6 +102,7 @@ impl Mirror {
     /// `Poisoned` after a write has failed: then the mirror must be opened anew. `Invalid` if the source is
     /// not what was mirrored until now.
     pub fn step(&mut self) -> Result<bool> {
+        self.patience = Duration::ZERO;
         Ok(self.step_telling(&mut |_| true)?.unwrap_or(false))
     }
 
@@ -114,15 +113,21 @@ impl Mirror {
     /// As [`step`](Mirror::step).
     pub fn run(&mut self, mut goes_on: impl FnMut(&MirrorStatus) -> bool) -> Result<()> {
         let mut pause = PAUSE_MIN;
-        while let Some(shipped) = self.step_telling(&mut goes_on)? {
+        // One on another machine answers when there is something.
+        let is_afar = self.source.afar.is_some();
+        self.patience = if is_afar { PAUSE_MAX } else { Duration::ZERO };
+        loop {
+            let began = Instant::now();
+            let Some(shipped) = self.step_telling(&mut goes_on)? else { break };
             if !goes_on(&self.status()) {
                 break;
             }
             if shipped {
                 pause = PAUSE_MIN;
             } else {
-                sleep(pause);
-                pause = (2 * pause).min(PAUSE_MAX);
+                let waited = if is_afar { began.elapsed() } else { Duration::ZERO };
+                sleep(pause.saturating_sub(waited));
+                pause = if is_afar { PAUSE_MIN } else { (2 * pause).min(PAUSE_MAX) };
             }
         }
         Ok(())
@@ -161,6 +166,7 @@ impl Mirror {
     }
 
     fn go(&mut self, told: Told<'_>) -> Going<bool> {
+        self.source.look(self.tail(), self.patience)?;
         let Some(block) = self.source.newest()? else { return self.wait_for_checkpoint() };
         self.waits_since = None;
         self.check_source(&block)?;
@@ -235,52 +241,19 @@ impl Mirror {
         self.dest.as_mut().ok_or_else(missing)
     }
 
+    /// Tells a source on another machine how far the mirror is.
+    pub(super) fn tell(&self) {
+        if let Some(afar) = &self.source.afar {
+            afar.tell(&self.gauge.status);
+        }
+    }
+
     fn note_status(&mut self) {
-        let Some(dest) = self.dest.as_ref().filter(|_| self.unnamed.is_none()) else { return };
-        self.gauge.status.checkpoint = dest.number();
-        self.gauge.status.commit = dest.commit;
-    }
-
-    /// Copies what lacks of a piece. `is_good` says after each read whether the bytes are what they should be.
-    pub(super) fn copy(
-        &mut self,
-        piece: &Piece,
-        is_good: &dyn Fn(&Source) -> Result<bool>,
-        told: Told<'_>,
-    ) -> Going<bool> {
-        let lacking = self.dest()?.copied.lacks(piece);
-        let any = !lacking.is_empty();
-        for piece in lacking {
-            let step = self.pace.step_bytes().unwrap_or(STEP_BYTES);
-            let mut at = 0;
-            while at < piece.bytes {
-                let bytes = step.min(piece.bytes - at);
-                let part = Piece { at: piece.at + at, offset: piece.offset + at, bytes, ..piece };
-                self.copy_step(&part, is_good)?;
-                at += bytes;
-                if !told(&self.status()) {
-                    return Err(Stop::Ended);
-                }
-            }
+        if let Some(dest) = self.dest.as_ref().filter(|_| self.unnamed.is_none()) {
+            self.gauge.status.checkpoint = dest.number();
+            self.gauge.status.commit = dest.commit;
         }
-        Ok(any)
-    }
-
-    fn copy_step(&mut self, part: &Piece, is_good: &dyn Fn(&Source) -> Result<bool>) -> Going<()> {
-        self.pace.wait(part.bytes);
-        let read = self.source.read(part.offset, part.bytes);
-        if !is_good(&self.source)? {
-            return Err(Stop::Overtaken);
-        }
-        let bytes = read?;
-        let dest = self.dest()?;
-        if dest.finds(part, &bytes) {
-            self.gauge.found(part.bytes);
-        } else {
-            dest.put(part, &bytes)?;
-            self.gauge.copied(part.bytes);
-        }
-        Ok(())
+        self.tell();
     }
 }
 

@@ -26,7 +26,7 @@ impl Mirror {
         self.attach(block)?;
         let file_len = self.source.len()?;
         let Some(log) = &mut self.log else { return Ok(false) };
-        let read = log.read(self.source.file.as_ref(), file_len);
+        let read = log.read(self.source.log.as_ref(), file_len);
         let batch = log.take_durable(number);
         let any = self.unless_overtaken(number, read)?;
         if any {
@@ -86,7 +86,7 @@ impl Mirror {
         if !self.is_end_checked && self.came_at.elapsed() >= QUIET {
             self.is_end_checked = true;
             let Some(log) = &self.log else { return Ok(()) };
-            let checked = log.check(self.source.file.as_ref());
+            let checked = log.check(self.source.log.as_ref());
             // The frame may have come meanwhile.
             if matches!(checked, Err(Error::Corrupt { .. })) && self.log_goes_on()? {
                 return Ok(());
@@ -97,11 +97,17 @@ impl Mirror {
     }
 
     fn log_goes_on(&mut self) -> Result<bool> {
+        self.source.look(self.tail(), Duration::ZERO)?;
         let file_len = self.source.len()?;
         match &mut self.log {
-            Some(log) => log.read(self.source.file.as_ref(), file_len),
+            Some(log) => log.read(self.source.log.as_ref(), file_len),
             None => Ok(false),
         }
+    }
+
+    /// Where the source's next frame will stand. 0: nobody knows.
+    pub(super) fn tail(&self) -> u64 {
+        self.log.as_ref().map_or(0, LogReader::tail)
     }
 
     /// Gives back what readers of the mirror have kept, and pins in the source that nobody needs any more.

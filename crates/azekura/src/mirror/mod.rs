@@ -24,6 +24,7 @@
 mod build;
 mod chain;
 mod checkpoint;
+mod copy;
 mod dest;
 mod frames;
 mod going;
@@ -31,6 +32,7 @@ mod load;
 mod log;
 mod named;
 mod names;
+mod pipe;
 mod places;
 mod promote;
 mod source;
@@ -40,5 +42,6 @@ mod status;
 mod tests;
 
 pub use going::Mirror;
+pub use pipe::{MirrorPipe, MirrorReport, stream_mirror, stream_mirror_on};
 pub use promote::{promote, promote_on};
 pub use status::MirrorStatus;

@@ -1,5 +1,8 @@
 //! The file that is mirrored, as its followers see it.
+//!
+//! If it is on another machine, `afar` is who asks there for more than a file can be asked.
 
+use super::status::MirrorStatus;
 use crate::backup::failed;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
@@ -12,14 +15,50 @@ use crate::storage::{File, Lease, OpenMode, Storage, read_error};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The source of a mirror.
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn File>,
+    /// The same file, where the log is read. What it gives may be as old as the last look or pin.
+    pub(super) log: Arc<dyn File>,
     pub(super) storage: Arc<dyn Storage>,
     /// A checkpoint of which one superblock is there, and that counts, for its writer has gone.
     pub(super) settled: Option<Superblock>,
+    /// None if the file is on this machine.
+    pub(super) afar: Option<Arc<dyn Afar>>,
+}
+
+/// What a source on another machine does beside being read.
+pub(super) trait Afar: Send + Sync {
+    /// Looks at the file, when something has come at the log's tail, or a checkpoint, or the time is over. What
+    /// the superblocks and the log are read for afterwards is as it was then, until more is asked.
+    ///
+    /// # Errors
+    /// Those of the way to it, and its own.
+    fn look(&self, tail: u64, wait: Duration) -> io::Result<()>;
+
+    /// The digest of what stands in a place.
+    ///
+    /// # Errors
+    /// As `look`.
+    fn digest(&self, offset: u64, bytes: u64) -> io::Result<u128>;
+
+    /// The file will be read there, by a read of the same length.
+    ///
+    /// # Errors
+    /// As `look`.
+    fn will_read(&self, offset: u64, bytes: u64) -> io::Result<()>;
+
+    /// What it was told to read is to be read again.
+    ///
+    /// # Errors
+    /// As `look`.
+    fn reads_anew(&self) -> io::Result<()>;
+
+    /// Hears how far the mirror is.
+    fn tell(&self, status: &MirrorStatus);
 }
 
 impl Source {
@@ -80,7 +119,8 @@ impl Source {
         let opened = self.storage.open(&self.path, OpenMode::ReadOnly);
         let file = opened.map_err(failed(&self.path, "looking for the source"))?;
         let (path, storage) = (self.path.clone(), self.storage.clone());
-        Source { path, file, storage, settled: self.settled.clone() }.newest()
+        let settled = self.settled.clone();
+        Source { path, log: file.clone(), file, storage, settled, afar: None }.newest()
     }
 
     /// Whether there is no newer checkpoint than this one.
@@ -120,6 +160,12 @@ impl Source {
 
     pub(super) fn len(&self) -> Result<u64> {
         self.file.len().map_err(|e| Error::io("reading the file's length", e))
+    }
+
+    /// Looks at a source on another machine: see [`Afar::look`].
+    pub(super) fn look(&self, tail: u64, wait: Duration) -> Result<()> {
+        let Some(afar) = &self.afar else { return Ok(()) };
+        afar.look(tail, wait).map_err(|e| Error::io("looking at the source", e))
     }
 
     pub(super) fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {

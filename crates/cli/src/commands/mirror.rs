@@ -1,6 +1,6 @@
 //! `azekura mirror`: keeps a file equal to a database that a program writes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -48,20 +48,21 @@ pub fn run(args: &Args) -> Outcome {
     let asked = ends.clone();
     let _deferred = Deferred::new(move || asked.store(true, Ordering::Relaxed));
     let mut mirror = Mirror::open(&args.file.path, &args.to, args.rate.options())?;
-    let mut shown = Shown::new(args);
+    let mut shown = Shown::new(&args.to, args.once, args.json.json);
     let mut printed = Ok(());
     mirror.run(|status| {
         printed = shown.show(status);
-        let is_done = args.once && status.is_level();
-        printed.is_ok() && !is_done && !ends.load(Ordering::Relaxed)
+        printed.is_ok() && !shown.is_done(status) && !ends.load(Ordering::Relaxed)
     })?;
     printed?;
     shown.end(&mirror.status())
 }
 
 /// What is shown of the state of things.
-struct Shown<'a> {
-    args: &'a Args,
+pub(super) struct Shown<'a> {
+    to: &'a Path,
+    once: bool,
+    json: bool,
     progress: Option<Progress>,
     /// When the next line is due.
     next: Instant,
@@ -70,12 +71,17 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn new(args: &Args) -> Shown<'_> {
-        Shown { args, progress: None, next: Instant::now(), was_level: false, built: 0 }
+    pub(super) fn new(to: &Path, once: bool, json: bool) -> Shown<'_> {
+        Shown { to, once, json, progress: None, next: Instant::now(), was_level: false, built: 0 }
     }
 
-    fn show(&mut self, status: &MirrorStatus) -> Outcome {
-        if self.args.json.json {
+    /// Whether that is all that was wanted.
+    pub(super) fn is_done(&self, status: &MirrorStatus) -> bool {
+        self.once && status.is_level()
+    }
+
+    pub(super) fn show(&mut self, status: &MirrorStatus) -> Outcome {
+        if self.json {
             return self.show_json(status);
         }
         if status.is_level() {
@@ -86,7 +92,7 @@ impl Shown<'_> {
         }
         if status.is_level() && (!self.was_level || status.built > self.built) {
             (self.was_level, self.built) = (true, status.built);
-            return output::print_line(&level(self.args, status));
+            return output::print_line(&level(self.to, status));
         }
         Ok(())
     }
@@ -101,12 +107,12 @@ impl Shown<'_> {
         output::print_json(&json(status))
     }
 
-    fn end(&mut self, status: &MirrorStatus) -> Outcome {
+    pub(super) fn end(&mut self, status: &MirrorStatus) -> Outcome {
         self.progress = None;
-        if self.args.json.json {
+        if self.json {
             return output::print_json(&json(status));
         }
-        if self.args.once {
+        if self.once {
             return Ok(());
         }
         let state = if status.is_level() { "level".to_owned() } else { behind(status) };
@@ -114,9 +120,8 @@ impl Shown<'_> {
     }
 }
 
-fn level(args: &Args, status: &MirrorStatus) -> String {
-    let (to, commit) =
-        (crate::bytes::harmless(&args.to.display().to_string()), units::grouped(status.commit));
+fn level(to: &Path, status: &MirrorStatus) -> String {
+    let (to, commit) = (crate::bytes::harmless(&to.display().to_string()), units::grouped(status.commit));
     format!("{to} has commit {commit}; {} copied", units::bytes(status.copied_bytes))
 }
 

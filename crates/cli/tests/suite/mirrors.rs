@@ -28,6 +28,89 @@ fn a_mirror_is_read_and_promoted() {
     assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "green\n");
 }
 
+/// The command that is the source of a mirror, for the shell.
+fn stream(file: &str) -> String {
+    format!("exec '{}' stream {file}", env!("CARGO_BIN_EXE_azekura"))
+}
+
+#[test]
+fn a_database_is_followed_through_a_command() {
+    let place = Place::with_database();
+    place.run(["set", "db.azk", "apple", "red"]).succeeds();
+    let stream = stream("db.azk");
+    let ran = place.run(["follow", "m.azk", "--from", &stream, "--once"]).succeeds();
+    assert!(ran.stdout().starts_with("m.azk has commit "), "{}", ran.stdout());
+    assert_eq!(ran.stderr(), "");
+    place.run(["set", "db.azk", "apple", "green"]).succeeds();
+    let reporting = format!("{stream} --json");
+    let ran = place.run(["follow", "m.azk", "--from", &reporting, "--once", "--json"]);
+    assert_eq!(ran.status(), 0, "{}", ran.stderr());
+    let last = ran.json_lines().pop().expect("a line");
+    assert!(last["level"] == true && last["behind_bytes"] == 0 && last["built"] == 0, "{last}");
+    let report = ran.stderr().lines().last().expect("a report").to_owned();
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert!(report["level"] == true && report["commit"] == last["commit"], "{report}");
+    assert_eq!(place.run(["get", "m.azk", "apple"]).succeeds().stdout(), "green\n");
+    place.run(["set", "m.azk", "apple", "blue"]).fails(2, "it is a mirror");
+    place.run(["promote", "m.azk"]).succeeds();
+    place.run(["follow", "m.azk", "--from", &stream, "--once"]).fails(2, "no mirror");
+}
+
+#[test]
+fn what_is_no_source_is_named() {
+    let place = Place::with_database();
+    place.run(["create", "other.azk"]).succeeds();
+    let fails = |dest: &str, command: &str, part: &str| {
+        let ran = place.run(["follow", dest, "--from", command, "--timeout", "5", "--once"]);
+        // What the command says comes first.
+        assert!(ran.status() == 2 && ran.stderr().contains(part), "{} {}", ran.status(), ran.stderr());
+        let last = ran.stderr().lines().last().unwrap_or_default().to_owned();
+        assert!(last.starts_with("azekura: ") && !last.contains("warning"), "{}", ran.stderr());
+        ran.stderr()
+    };
+    fails("n.azk", "echo Welcome to nowhere, and more of it", "it begins with \"Welcome to nowhe\"");
+    fails("n.azk", "echo no way in >&2; exit 7", "(exit status: 7; it said: no way in)");
+    fails("n.azk", &stream("no.azk"), "no.azk: no such database");
+    fails("n.azk", "no-such-command-anywhere", "not found");
+    place.write("text", "this is no database".repeat(1000));
+    fails("n.azk", &stream("text"), "is no Azekura database");
+    assert!(!place.path("n.azk").exists());
+    // It breaks at the same place each time.
+    let half = format!("{} | head -c 3000", stream("db.azk").replacen("exec ", "", 1));
+    let text = fails("n.azk", &half, "the pipe from the source has ended");
+    assert_eq!(text.matches("it is started again").count(), 4, "{text}");
+    fails("db.azk", &stream("other.azk"), "no mirror");
+    place.run(["follow", "m.azk", "--from", &stream("db.azk"), "--once"]).succeeds();
+    fails("m.azk", &stream("other.azk"), "another database");
+    let silent = place.run(["follow", "s.azk", "--from", "sleep 30", "--timeout", "0.2", "--once"]);
+    silent.fails(2, "it did not answer for too long");
+}
+
+/// The command ends three times a second.
+#[test]
+fn a_connection_that_breaks_is_made_again() {
+    let place = Place::with_database();
+    let cut = format!("timeout 0.3 '{}' stream db.azk", env!("CARGO_BIN_EXE_azekura"));
+    let mut command = place.interruptible(["follow", "m.azk", "--from", &cut]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let until = SystemTime::now() + Duration::from_secs(60);
+    for round in ["one", "two", "three", "four"] {
+        place.run(["set", "db.azk", "round", round]).succeeds();
+        std::thread::sleep(Duration::from_millis(300));
+        while !place.path("m.azk").exists()
+            || place.run(["get", "m.azk", "round", "--follow"]).stdout() != format!("{round}\n")
+        {
+            assert!(SystemTime::now() < until, "round {round} does not come");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    signal(&child, "INT");
+    let ended = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && text.contains("it is started again"), "{text}");
+    place.run(["check", "m.azk"]).succeeds();
+}
+
 #[test]
 fn an_interrupt_ends_mirroring() {
     let place = Place::with_database();
@@ -70,6 +153,48 @@ fn killed(mut child: Child) {
 
 #[test]
 fn writer_and_mirror_are_killed() {
+    kill_both(&["mirror", "db.azk", "--to", "m.azk"]);
+}
+
+#[test]
+fn writer_and_follower_are_killed() {
+    kill_both(&["follow", "m.azk", "--from", &stream("db.azk")]);
+}
+
+/// The source's side is killed, again and again, while the follower lives.
+#[test]
+fn the_streaming_process_is_killed() {
+    let place = Place::with_database();
+    let noted = format!("echo $$ > pid; {}", stream("db.azk"));
+    let mut command = place.interruptible(["follow", "m.azk", "--from", &noted]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    let lines: String = (0..RECORDS).map(|n| format!("k{n:06}\tr1\n")).collect();
+    place.write("lines.tsv", lines);
+    let importing = place.command(["import", "db.azk", "lines.tsv"]).stdout(Stdio::null()).spawn();
+    let mut importing = importing.expect("the binary runs");
+    for _ in 0..8 {
+        std::thread::sleep(Duration::from_millis(120));
+        let pid = std::fs::read_to_string(place.path("pid")).unwrap_or_default();
+        if !pid.trim().is_empty() {
+            let _ =
+                std::process::Command::new("kill").args(["-KILL", pid.trim()]).stderr(Stdio::null()).status();
+        }
+    }
+    assert!(importing.wait().expect("it ends").success());
+    let until = SystemTime::now() + Duration::from_secs(60);
+    while !place.path("m.azk").exists()
+        || place.run(["count", "m.azk", "--follow"]).stdout() != format!("{RECORDS}\n")
+    {
+        assert!(SystemTime::now() < until, "the mirror does not come to its source");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    signal(&child, "INT");
+    assert!(child.wait_with_output().expect("it ends").status.success());
+    place.run(["check", "m.azk"]).succeeds();
+    assert_eq!(rounds_of(&place, "m.azk"), vec![1; RECORDS]);
+}
+
+fn kill_both(mirroring: &[&str]) {
     let place = Place::with_database();
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
     println!("seed {seed}");
@@ -86,7 +211,7 @@ fn writer_and_mirror_are_killed() {
             let mut command = place.command(words);
             command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs")
         };
-        let mirror = start(&["mirror", "db.azk", "--to", "m.azk"]);
+        let mirror = start(mirroring);
         let writer = start(&["import", "db.azk", "lines.tsv"]);
         pause();
         pause();

@@ -122,7 +122,8 @@ impl Walk {
         if self.at + size > self.segment.len || self.past_end {
             return Ok(None);
         }
-        bytes.resize(usize_of64(size), 0);
+        // Memory that nobody has touched: a false length takes none before the bytes are there.
+        let mut bytes = vec![0; usize_of64(size)];
         file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         if !frame.verify(&bytes) {
             return Ok(None);
@@ -185,7 +186,7 @@ impl Walk {
         if !ours || !inside || frame.durable_below <= number || frame.number <= number {
             return Ok(false);
         }
-        bytes.resize(usize_of64(size), 0);
+        let mut bytes = vec![0; usize_of64(size)];
         file.read_at(&mut bytes, offset).map_err(|e| read_error(e, offset))?;
         Ok(frame.verify(&bytes))
     }

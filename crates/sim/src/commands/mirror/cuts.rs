@@ -1,6 +1,7 @@
 //! Power cuts while a database is mirrored.
 
-use super::going::{Going, MIRROR, catch_up, followed, found, open};
+use super::going::{Going, MIRROR, catch_up, followed, found};
+use super::kept::{Kept, Way};
 use crate::disk::{Disk, Keep, Moment};
 use crate::judge::{PATH, Setting, recovered};
 use crate::report::Run;
@@ -81,9 +82,7 @@ impl Trial<'_> {
         db.close().map_err(failed)?;
         ack.durable = ack.done;
         going.mark(&ack);
-        let opened = going.mirror.take().map_or_else(|| open(source, dest), Ok);
-        let mut mirror = opened.map_err(|e| format!("opening the mirror: {e}"))?;
-        catch_up(&mut mirror)?;
+        going.catch_up()?;
         followed(dest, script, script.last(), script.last())?;
         going.mirrored = script.last() + 1;
         going.mark(&ack);
@@ -94,8 +93,12 @@ impl Trial<'_> {
         let choice = moment.disk.choice(*rng.pick(&KEPT), rng);
         let image = moment.disk.image(&choice);
         self.run.tried(1);
-        let judged =
-            if self.is_apart { self.judge_apart(&image, moment) } else { self.judge(&image, moment) };
+        let way = Way::whole(rng);
+        let judged = if self.is_apart {
+            self.judge_apart(&image, moment, way)
+        } else {
+            self.judge(&image, moment, way)
+        };
         if let Err(e) = judged {
             let mark = moment.mark;
             self.run.violation(format!("{}, cut at call {}, {choice:?}: {e}", self.name(), mark.calls));
@@ -112,7 +115,7 @@ impl Trial<'_> {
     }
 
     /// Both files are on the disk.
-    fn judge(&self, image: &Disk, moment: &Moment) -> Result<(), String> {
+    fn judge(&self, image: &Disk, moment: &Moment, way: Way) -> Result<(), String> {
         let [durable, begun, _] = moment.mark.numbers;
         let mirrored = self.mirror_of(image, moment)?;
         if !image.exists(Path::new(PATH)).unwrap_or(false) {
@@ -125,18 +128,19 @@ impl Trial<'_> {
         }
         let failed = |e: azekura::Error| format!("after recovery: {e}");
         db.flush().map_err(failed)?;
-        let mut mirror = open(image, image).map_err(failed)?;
-        catch_up(&mut mirror)?;
+        let mut mirror = Kept::open_whole(image, image, way).map_err(failed)?;
+        catch_up(mirror.mirror().map_err(failed)?)?;
         followed(image, &self.script, state, state)?;
         drop((mirror, db));
         self.promoted(image, state)
     }
 
     /// The mirror alone is on the disk. Its source has come to the end of the script meanwhile.
-    fn judge_apart(&self, image: &Disk, moment: &Moment) -> Result<(), String> {
+    fn judge_apart(&self, image: &Disk, moment: &Moment, way: Way) -> Result<(), String> {
         self.mirror_of(image, moment)?;
-        let mut mirror = open(&self.source, image).map_err(|e| format!("after a cut: {e}"))?;
-        catch_up(&mut mirror)?;
+        let failed = |e: azekura::Error| format!("after a cut: {e}");
+        let mut mirror = Kept::open_whole(&self.source, image, way).map_err(failed)?;
+        catch_up(mirror.mirror().map_err(failed)?)?;
         let last = self.script.last();
         followed(image, &self.script, last, last)?;
         drop(mirror);

@@ -1,10 +1,16 @@
 //! A mirror beside a script.
 
+use super::kept::{Kept, Way};
 use crate::disk::{Call, Disk, Effect, Fault};
-use crate::judge::{PATH, Setting};
+#[cfg(test)]
+use crate::judge::PATH;
+use crate::judge::Setting;
 use crate::rng::Rng;
 use crate::script::{Ack, Script, problems};
-use azekura::{CopyOptions, Db, Error, Freshness, Mirror};
+#[cfg(test)]
+use azekura::CopyOptions;
+use azekura::{Db, Error, Freshness, Mirror};
+#[cfg(test)]
 use std::sync::Arc;
 
 /// The mirror's name.
@@ -14,7 +20,8 @@ const ENOSPC: i32 = 28;
 /// A mirror is level after so many steps if nobody writes.
 const STEPS_MAX: usize = 2000;
 
-/// Opens a mirror of the database on `source`.
+/// Opens a mirror of the database on `source`, which is reached as a file.
+#[cfg(test)]
 pub(super) fn open(source: &Disk, dest: &Disk) -> Result<Mirror, Error> {
     let options = CopyOptions::default();
     Mirror::open_on(Arc::new(source.clone()), PATH, Arc::new(dest.clone()), MIRROR, options)
@@ -66,7 +73,7 @@ pub(super) struct Going<'a> {
     pub(super) is_apart: bool,
     pub(super) script: &'a Script,
     pub(super) rng: Rng,
-    pub(super) mirror: Option<Mirror>,
+    pub(super) mirror: Option<Kept>,
     /// The state that it had when it was last looked at, and one more. 0: it was not there.
     pub(super) mirrored: usize,
     pub(super) failure: Option<String>,
@@ -90,8 +97,9 @@ impl Going<'_> {
     }
 
     fn open(&mut self) -> Result<(), String> {
-        let opened = open(self.source, self.dest).map_err(|e| format!("opening the mirror: {e}"))?;
-        self.mirror = Some(opened);
+        let way = Way::any(&mut self.rng);
+        let opened = Kept::open(self.source, self.dest, way);
+        self.mirror = opened.map_err(|e| format!("opening the mirror ({way:?}): {e}"))?;
         Ok(())
     }
 
@@ -111,6 +119,7 @@ impl Going<'_> {
         self.dest.set_bytes_max(u64::MAX);
         self.dest.set_fault(None);
         match done {
+            Err(_) if self.mirror.as_ref().is_some_and(Kept::was_cut) => self.mirror = None,
             Err(Error::NoSpace { .. }) if is_full => {}
             Err(e) if is_full => return Err(format!("a full disk: {e}")),
             Err(_) => self.mirror = None,
@@ -121,11 +130,26 @@ impl Going<'_> {
 
     fn steps_on_bad_disk(&mut self) -> Result<(), Error> {
         if self.mirror.is_none() {
-            self.mirror = Some(open(self.source, self.dest)?);
+            self.mirror = Kept::open(self.source, self.dest, Way::any(&mut self.rng))?;
         }
         let steps = 1 + self.rng.below(5);
-        let Some(mirror) = &mut self.mirror else { return Ok(()) };
+        let Some(kept) = &mut self.mirror else { return Ok(()) };
+        let mirror = kept.mirror()?;
         (0..steps).try_for_each(|_| mirror.step().map(drop))
+    }
+
+    /// Comes to all that the source has, with the mirror that there is if its pipe is not cut on the way.
+    pub(super) fn catch_up(&mut self) -> Result<(), String> {
+        let failed = |e: Error| format!("opening the mirror: {e}");
+        if let Some(mut kept) = self.mirror.take() {
+            let done = catch_up(kept.mirror().map_err(failed)?);
+            if done.is_ok() || !kept.was_cut() {
+                return done;
+            }
+        }
+        let way = Way::whole(&mut self.rng);
+        let mut kept = Kept::open_whole(self.source, self.dest, way).map_err(failed)?;
+        catch_up(kept.mirror().map_err(failed)?)
     }
 
     fn try_to_go(&mut self, ack: &Ack) -> Result<(), String> {
@@ -135,11 +159,20 @@ impl Going<'_> {
         if self.is_apart && self.rng.one_in(6) {
             self.go_on_bad_disk()?;
         }
-        let Some(mirror) = &mut self.mirror else { return Ok(()) };
+        let Some(kept) = &mut self.mirror else { return Ok(()) };
         for _ in 0..self.rng.below(5) {
-            mirror.step().map_err(|e| format!("a step of the mirror: {e}"))?;
+            let stepped = kept.mirror().and_then(Mirror::step);
+            match stepped {
+                // It is opened again, some time.
+                Err(_) if kept.was_cut() => {
+                    self.mirror = None;
+                    return Ok(());
+                }
+                stepped => drop(stepped.map_err(|e| format!("a step of the mirror: {e}"))?),
+            }
         }
-        if mirror.status().checkpoint > 0 && self.rng.one_in(3) {
+        let is_there = kept.mirror().is_ok_and(|mirror| mirror.status().checkpoint > 0);
+        if is_there && self.rng.one_in(3) {
             let low = self.mirrored.saturating_sub(1);
             self.mirrored = followed(self.dest, self.script, low, ack.begun)? + 1;
         }

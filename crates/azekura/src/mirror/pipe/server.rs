@@ -1,0 +1,355 @@
+//! What the source's side does with a question.
+
+use super::{
+    ANSWER_HEAD_BYTES, CLOSE, DIGEST, KINDS, LENGTH, LOCK, LOG_BYTES_MAX, LOOK, OPEN, PART_BYTES, PIN,
+    Question, READ, SYNC, TEXT_BYTES_MAX, UNLOCK, UNPIN, bad, mark_of,
+};
+use crate::base::checksum::crc;
+use crate::base::codec::{u32_of, usize_of64};
+use crate::base::error::Result;
+use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::base::sync::Instant;
+use crate::base::sync::thread::sleep;
+use crate::format::frame::{Frame, HEADER_BYTES};
+use crate::format::point::digest;
+use crate::storage::{File, OpenMode, Storage};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A mirror has the source's file open once, and once more for a moment.
+const FILES_MAX: usize = 8;
+/// It pins the checkpoints that its readers need, and those that it copies.
+const PINS_MAX: usize = 4096;
+/// One question reads no more than this.
+const READ_BYTES_MAX: u64 = 1 << 30;
+/// A look waits no longer than this, and looks so often.
+const LOOK_MS_MAX: u64 = 1000;
+const LOOKS: Duration = Duration::from_millis(1);
+
+/// A file that the mirror has open.
+struct Opened {
+    file: Arc<dyn File>,
+    /// Its head, as it was last sent.
+    head: Vec<u8>,
+    pins: usize,
+}
+
+pub(super) struct Server<'a> {
+    storage: &'a dyn Storage,
+    path: &'a Path,
+    files: BTreeMap<u32, Opened>,
+    /// The answer's head and body.
+    answer: Vec<u8>,
+    /// The rest of a read, of which one part after the other is answered.
+    rest: Option<(u32, u64, u64)>,
+    /// The number of the next answer.
+    n: u32,
+}
+
+fn wrong<T>(detail: &str) -> io::Result<T> {
+    Err(io::Error::new(io::ErrorKind::InvalidInput, detail))
+}
+
+impl Server<'_> {
+    pub(super) fn new<'a>(storage: &'a dyn Storage, path: &'a Path) -> Server<'a> {
+        Server { storage, path, files: BTreeMap::new(), answer: Vec::new(), rest: None, n: 1 }
+    }
+
+    /// Does what is asked. False if there is no answer.
+    ///
+    /// # Errors
+    /// If no mirror asks that.
+    pub(super) fn answers(&mut self, question: &Question) -> Result<bool> {
+        let (file, [a, b, c, ..]) = (question.file, question.with);
+        let done = match question.what {
+            OPEN => self.open(file),
+            READ => self.read(file, a, b, c == 1),
+            LENGTH => self.length(file),
+            PIN => self.pin(file, a),
+            LOCK => self.lock(file),
+            UNLOCK => self.of(file).and_then(|of| of.file.unlock()),
+            SYNC => self.of(file).and_then(|of| of.file.sync_data()),
+            DIGEST => self.digest(file, a, b),
+            LOOK => self.look(file, a, b, c),
+            UNPIN => {
+                self.unpin(file, a);
+                return Ok(false);
+            }
+            CLOSE => {
+                self.files.remove(&file);
+                return Ok(false);
+            }
+            what => return Err(bad(u64::from(self.n), format!("there is no question {what}"))),
+        };
+        if let Err(e) = done {
+            self.refuse(&e);
+        }
+        Ok(true)
+    }
+
+    /// Sends the answer, which may be several.
+    pub(super) fn send(&mut self, to: &mut dyn Write) -> io::Result<()> {
+        self.send_one(to)?;
+        while let Some((file, offset, bytes)) = self.rest.take() {
+            if let Err(e) = self.part(file, offset, bytes) {
+                self.refuse(&e);
+            }
+            self.send_one(to)?;
+        }
+        Ok(())
+    }
+
+    fn send_one(&mut self, to: &mut dyn Write) -> io::Result<()> {
+        let (head, body) = self.answer.split_at_mut(ANSWER_HEAD_BYTES);
+        head[..4].copy_from_slice(&u32_of(body.len()).to_le_bytes());
+        head[4..8].copy_from_slice(&crc(self.n, body).to_le_bytes());
+        let sum = crc(self.n, &head[..8]);
+        head[8..].copy_from_slice(&sum.to_le_bytes());
+        self.n = self.n.wrapping_add(1);
+        to.write_all(&self.answer)?;
+        to.flush()
+    }
+
+    /// An answer that has nothing yet but that all is well.
+    fn begin(&mut self) {
+        self.answer.clear();
+        self.answer.resize(ANSWER_HEAD_BYTES + 2, 0);
+    }
+
+    fn refuse(&mut self, error: &io::Error) {
+        self.rest = None;
+        let kind = KINDS.iter().find(|kind| kind.1 == error.kind()).map_or(0, |kind| kind.0);
+        let text = error.to_string();
+        self.begin();
+        self.answer[ANSWER_HEAD_BYTES..].copy_from_slice(&[1, kind]);
+        self.answer.extend(text.bytes().take(TEXT_BYTES_MAX));
+    }
+
+    fn of(&mut self, file: u32) -> io::Result<&mut Opened> {
+        self.begin();
+        self.files.get_mut(&file).map_or_else(|| wrong("no such file"), Ok)
+    }
+
+    fn open(&mut self, file: u32) -> io::Result<()> {
+        self.begin();
+        if self.files.len() >= FILES_MAX || self.files.contains_key(&file) {
+            return wrong("too many files");
+        }
+        let opened = self.storage.open(self.path, OpenMode::ReadOnly)?;
+        self.files.insert(file, Opened { file: opened, head: Vec::new(), pins: 0 });
+        Ok(())
+    }
+
+    fn read(&mut self, file: u32, offset: u64, bytes: u64, as_far: bool) -> io::Result<()> {
+        if bytes > READ_BYTES_MAX || offset.checked_add(bytes).is_none() {
+            return wrong("too long a read");
+        }
+        if as_far {
+            let there = self.of(file)?.file.len()?.saturating_sub(offset);
+            return self.part(file, offset, bytes.min(there).min(PART_BYTES as u64));
+        }
+        self.part(file, offset, bytes)
+    }
+
+    /// Answers with the first part of a read.
+    fn part(&mut self, file: u32, offset: u64, bytes: u64) -> io::Result<()> {
+        let part = bytes.min(PART_BYTES as u64);
+        let opened = self.of(file)?.file.clone();
+        let mut read = vec![0; usize_of64(part)];
+        opened.read_at(&mut read, offset)?;
+        self.add_head(file)?;
+        self.answer.append(&mut read);
+        self.rest = Some((file, offset + part, bytes - part)).filter(|rest| rest.2 > 0);
+        Ok(())
+    }
+
+    /// Adds the file's head, if it is not what was sent last. REQUIRES: all else was done that was asked.
+    fn add_head(&mut self, file: u32) -> io::Result<()> {
+        let opened = self.of(file)?;
+        let head = head_of(opened.file.as_ref())?;
+        if head != opened.head {
+            opened.head.clone_from(&head);
+            self.answer[ANSWER_HEAD_BYTES + 1] = 1;
+            self.answer.extend(head);
+        }
+        Ok(())
+    }
+
+    fn digest(&mut self, file: u32, offset: u64, bytes: u64) -> io::Result<()> {
+        if bytes > PART_BYTES as u64 {
+            return wrong("too long a read");
+        }
+        let mut read = vec![0; usize_of64(bytes)];
+        self.of(file)?.file.read_at(&mut read, offset)?;
+        self.answer.extend(digest(&read).to_le_bytes());
+        Ok(())
+    }
+
+    /// Shared, so that it keeps nobody from reading.
+    fn lock(&mut self, file: u32) -> io::Result<()> {
+        let has_it = self.of(file)?.file.try_lock(false)?;
+        self.answer.push(has_it.into());
+        Ok(())
+    }
+
+    fn length(&mut self, file: u32) -> io::Result<()> {
+        let len = self.of(file)?.file.len()?;
+        self.answer.extend(len.to_le_bytes());
+        Ok(())
+    }
+
+    fn pin(&mut self, file: u32, number: u64) -> io::Result<()> {
+        let opened = self.of(file)?;
+        if opened.pins >= PINS_MAX {
+            return wrong("too many pins");
+        }
+        opened.file.pin(number)?;
+        opened.pins += 1;
+        self.add_head(file)
+    }
+
+    fn unpin(&mut self, file: u32, number: u64) {
+        if let Some(opened) = self.files.get_mut(&file) {
+            opened.pins = opened.pins.saturating_sub(1);
+            opened.file.unpin(number);
+        }
+    }
+
+    /// Waits until something is new, for a while, and says what there is.
+    fn look(&mut self, file: u32, tail: u64, ms: u64, mark: u64) -> io::Result<()> {
+        let opened = self.of(file)?;
+        let until = Instant::now() + Duration::from_millis(ms.min(LOOK_MS_MAX));
+        let mut frames = Frames::default();
+        loop {
+            let is_new = head_of(opened.file.as_ref())? != opened.head;
+            if tail >= SUPERBLOCKS_BYTES {
+                frames = Frames::at(opened.file.as_ref(), tail)?;
+            }
+            if is_new || frames.mark != mark && !frames.is_coming || Instant::now() >= until {
+                break;
+            }
+            sleep(LOOKS);
+        }
+        self.add_head(file)?;
+        // After the head: what that names ends before this.
+        let len = self.of_answered(file)?.file.len()?;
+        self.answer.extend(len.to_le_bytes());
+        self.answer.append(&mut frames.bytes);
+        Ok(())
+    }
+
+    /// As `of`, and the answer stays.
+    fn of_answered(&mut self, file: u32) -> io::Result<&mut Opened> {
+        self.files.get_mut(&file).map_or_else(|| wrong("no such file"), Ok)
+    }
+}
+
+/// Both superblocks.
+fn head_of(file: &dyn File) -> io::Result<Vec<u8>> {
+    let mut head = vec![0; usize_of64(SUPERBLOCKS_BYTES)];
+    file.read_at(&mut head, 0)?;
+    Ok(head)
+}
+
+/// Frames that follow each other, and the two blocks behind them.
+#[derive(Default)]
+struct Frames {
+    bytes: Vec<u8>,
+    /// That of the first block. 0: the file ends before it.
+    mark: u64,
+    /// Whether the first frame is just being written.
+    is_coming: bool,
+}
+
+impl Frames {
+    fn at(file: &dyn File, tail: u64) -> io::Result<Frames> {
+        let len = file.len()?;
+        let mut frames = Frames::default();
+        let (mut at, mut number) = (tail, None);
+        loop {
+            let Some(first) = read_within(file, len, at, ALIGN_BYTES)? else { return Ok(frames) };
+            let is_first = frames.bytes.is_empty();
+            if is_first {
+                frames.mark = mark_of(&first);
+            }
+            let frame = Frame::parse(&first).filter(|frame| number.is_none_or(|n| frame.number == n));
+            let room = (LOG_BYTES_MAX - frames.bytes.len()) as u64;
+            let size = frame.as_ref().and_then(frame_bytes).filter(|size| size + 2 * ALIGN_BYTES <= room);
+            let (Some(frame), Some(size)) = (frame, size) else {
+                frames.bytes.extend(first);
+                break;
+            };
+            match read_within(file, len, at, size)?.filter(|bytes| frame.verify(bytes)) {
+                Some(whole) => frames.bytes.extend(whole),
+                None => {
+                    frames.is_coming = is_first;
+                    frames.bytes.extend(first);
+                    break;
+                }
+            }
+            if frame.jump {
+                return Ok(frames);
+            }
+            (at, number) = (at + size, frame.number.checked_add(1));
+        }
+        // Who reads a chain looks for the second copy of a jump there.
+        frames.bytes.extend(read_within(file, len, at + ALIGN_BYTES, ALIGN_BYTES)?.unwrap_or_default());
+        Ok(frames)
+    }
+}
+
+/// The bytes that a frame takes. None if none follows it in its place.
+fn frame_bytes(frame: &Frame) -> Option<u64> {
+    let size = align_up(HEADER_BYTES as u64 + u64::from(frame.len));
+    match frame {
+        Frame { jump: true, .. } => Some(2 * ALIGN_BYTES).filter(|_| size == ALIGN_BYTES),
+        Frame { len: 0, .. } => None,
+        _ => Some(size),
+    }
+}
+
+/// None where the file ends before that.
+fn read_within(file: &dyn File, len: u64, offset: u64, bytes: u64) -> io::Result<Option<Vec<u8>>> {
+    if offset.checked_add(bytes).is_none_or(|end| end > len) {
+        return Ok(None);
+    }
+    let mut read = vec![0; usize_of64(bytes)];
+    match file.read_at(&mut read, offset) {
+        Ok(()) => Ok(Some(read)),
+        // It was cut meanwhile.
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_takes_whole_blocks() {
+        let frame = Frame { len: 1, ..frame() };
+        assert_eq!(frame_bytes(&frame), Some(4096));
+        assert_eq!(frame_bytes(&Frame { len: 4096, ..frame }), Some(8192));
+        assert_eq!(frame_bytes(&Frame { len: 0, ..frame }), None, "the next one takes its place");
+        assert_eq!(frame_bytes(&Frame { len: 16, jump: true, ..frame }), Some(8192), "it stands twice");
+        assert_eq!(frame_bytes(&Frame { len: 9000, jump: true, ..frame }), None);
+    }
+
+    fn frame() -> Frame {
+        Frame {
+            file_id: 1,
+            chain: 1,
+            number: 1,
+            len: 0,
+            first_record: 0,
+            jump: false,
+            clock: 0,
+            checkpoint: 1,
+            durable_below: 0,
+        }
+    }
+}
