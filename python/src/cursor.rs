@@ -1,7 +1,8 @@
 //! Cursors: places in a table that go to and fro, and show the record at which they stand.
 //!
-//! The engine's cursor stands between two records, so the first step after a turn gives the same record again.
-//! Here it stands at a record, and such a step is made twice. A value is read only when it is asked for.
+//! The engine's cursor stands between two records, so the first step after a turn gives the same record
+//! again. Here it stands at a record, and such a step is made twice. A value is read only when it is asked
+//! for.
 
 use crate::codec::Codec;
 use crate::ranges::Ends;
@@ -13,10 +14,10 @@ use pyo3::types::{PyTuple, PyType};
 
 /// A cursor: a place in a table, as it was when the cursor was made.
 ///
-/// `first`, `last`, `seek`, `next` and `prev` go to a record, and say whether there is one. `key`, `value` and
-/// `item` give what it stands at, or None. A value is read only when it is asked for. A new cursor stands before
-/// the first record. `next` that finds none stands after the last one, so `prev` comes to that; and the other
-/// way round.
+/// `first`, `last`, `seek`, `next` and `prev` go to a record, and say whether there is one. `key`, `value`
+/// and `item` give what it stands at, or None. A value is read only when it is asked for. A new cursor stands
+/// before the first record. `next` that finds none stands after the last one, so `prev` comes to that; and
+/// the other way round.
 ///
 /// >>> import azekura, os, tempfile
 /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
@@ -122,8 +123,8 @@ impl Cursor {
         })
     }
 
-    /// Goes to the first record whose key is `key` or above it; of a tuple the first parts are enough. Returns
-    /// whether there is one. Ordered tables only.
+    /// Goes to the first record whose key is `key` or above it; of a tuple the first parts are enough.
+    /// Returns whether there is one. Ordered tables only.
     fn seek(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = self.keys.bound(key)?;
         let k = bytes.as_ref();
@@ -174,8 +175,8 @@ impl Cursor {
 
 #[pymethods]
 impl Table {
-    /// A cursor over the records from `lo` on and below `hi`, or over those whose keys begin with `prefix`. It
-    /// shows them as they are now, in a transaction with what that has written. A hash table has no such
+    /// A cursor over the records from `lo` on and below `hi`, or over those whose keys begin with `prefix`.
+    /// It shows them as they are now, in a transaction with what that has written. A hash table has no such
     /// bounds.
     #[pyo3(signature = (lo = None, hi = None, *, prefix = None))]
     fn cursor(

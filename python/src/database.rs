@@ -174,9 +174,9 @@ impl Database {
         self.call(py, |db| db.rename_table(old, new))
     }
 
-    /// Begins a write transaction. durability: 'sync' or 'eventual', if it is not to be the database's. isolation:
-    /// 'serializable' raises Conflict at the commit if anything that this one has read was changed by another;
-    /// 'snapshot' only if both have written the same key.
+    /// Begins a write transaction. durability: 'sync' or 'eventual', if it is not to be the database's.
+    /// isolation: 'serializable' raises Conflict at the commit if anything that this one has read was changed
+    /// by another; 'snapshot' only if both have written the same key.
     ///
     /// >>> import azekura, os, tempfile
     /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
@@ -214,9 +214,9 @@ impl Database {
 
     /// An iterator over what commits after number `after` have done to the tables that are fed
     /// (`Table.set_feed`). It ends when there is no more at present, and goes on when it is asked again. With
-    /// `wait` it waits so many seconds for each change before it ends; float("inf"): until there is one. Keys and
-    /// values of the given tables are of their types, others are bytes. FeedGap if changes after that commit
-    /// are gone.
+    /// `wait` it waits so many seconds for each change before it ends; float("inf"): until there is one. Keys
+    /// and values of the given tables are of their types, others are bytes. FeedGap if changes after that
+    /// commit are gone.
     ///
     /// >>> import azekura, os, tempfile
     /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
@@ -251,7 +251,8 @@ impl Database {
         self.call(py, |db| db.set_feed_limits(bytes_max, age_max))
     }
 
-    /// Where the cursor of a name stands: the last commit with which its reader has done; None if there is none.
+    /// Where the cursor of a name stands: the last commit with which its reader has done; None if there is
+    /// none.
     fn feed_cursor(&self, py: Python<'_>, name: &str) -> PyResult<Option<u64>> {
         self.call(py, |db| db.feed_cursor(name))
     }

@@ -212,8 +212,8 @@ impl Feed {
 
 #[pymethods]
 impl Table {
-    /// Has the feed every change of this table from now on: its 'keys', new 'values' too, or 'both' values, the
-    /// new and the old; None ends that. The file remembers it.
+    /// Has the feed every change of this table from now on: its 'keys', new 'values' too, or 'both' values,
+    /// the new and the old; None ends that. The file remembers it.
     fn set_feed(&self, py: Python<'_>, content: Option<&str>) -> PyResult<()> {
         let content = content.map(content_of).transpose()?;
         py.detach(|| self.table.set_feed(content)).map_err(|error| of_engine(&error))

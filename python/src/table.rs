@@ -356,11 +356,11 @@ impl Table {
         self.writes(key.py(), |t| t.increment(k, delta), |txn, t| txn.increment(t, k, delta))
     }
 
-    /// Changes a number without reading it, so this never conflicts with others: "add" to it, make it the "min" or
-    /// the "max" of both, or set the bits of an integer ("or"). An absent key gets the number as its value. The
-    /// values are int, u64 or float, or eight bytes, which are an int, little-endian. Other values can be lists, to
-    /// which bytes or text are put ("append"), or sets of bytes of one length each ("union", with a sequence of
-    /// these).
+    /// Changes a number without reading it, so this never conflicts with others: "add" to it, make it the
+    /// "min" or the "max" of both, or set the bits of an integer ("or"). An absent key gets the number as its
+    /// value. The values are int, u64 or float, or eight bytes, which are an int, little-endian. Other values
+    /// can be lists, to which bytes or text are put ("append"), or sets of bytes of one length each ("union",
+    /// with a sequence of these).
     ///
     /// >>> import azekura, os, tempfile
     /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))

@@ -1,10 +1,11 @@
 //! What mirrors cost: how late commits come to one, and what the writer loses.
 //!
-//! `cargo bench -p azekura --bench mirror [-- late | durable | loss [file | pipe [DIRECTORY [COMMITS A SECOND]]]]`
-//! writes records of 8 + 8 bytes under random keys, to a database in a directory of its own that it removes.
-//! What mirrors it there is a thread (`file`), or two processes with a pipe between them (`pipe`), as `azekura
-//! follow` and `azekura stream` are. A record is late by the time from when its commit has returned (`late`:
-//! which is not durable then; `durable`: which is) until it is in the mirror, durably and to be read.
+//! `cargo bench -p azekura --bench mirror [-- late | durable | loss [file | pipe [DIRECTORY [COMMITS A
+//! SECOND]]]]` writes records of 8 + 8 bytes under random keys, to a database in a directory of its own that
+//! it removes. What mirrors it there is a thread (`file`), or two processes with a pipe between them
+//! (`pipe`), as `azekura follow` and `azekura stream` are. A record is late by the time from when its commit
+//! has returned (`late`: which is not durable then; `durable`: which is) until it is in the mirror, durably
+//! and to be read.
 
 use azekura::{CopyOptions, Db, Durability, Mirror, MirrorPipe, Options, Table, TableKind, WriteOptions};
 use std::fs;
@@ -217,8 +218,8 @@ impl Lags {
         }
     }
 
-    /// How late commits came, in milliseconds, from the shortest to the longest. Those that had not returned when
-    /// they were in the mirror were not late.
+    /// How late commits came, in milliseconds, from the shortest to the longest. Those that had not returned
+    /// when they were in the mirror were not late.
     fn of(&self, came: &[(u64, u64)]) -> Vec<f64> {
         let (mut seen, mut lags) = (0, Vec::new());
         for (commit, at) in came {

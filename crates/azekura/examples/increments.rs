@@ -1,5 +1,5 @@
-//! What merges cost, which read nothing, beside what reads. Many counters from one thread (`increment` reads), one
-//! counter from four, and many short lists that get eight bytes at a time (a get and a put read).
+//! What merges cost, which read nothing, beside what reads. Many counters from one thread (`increment`
+//! reads), one counter from four, and many short lists that get eight bytes at a time (a get and a put read).
 //!
 //! `--counters N` says how many counters there are (10 million), `--lists N` how many lists (1 million),
 //! `--seconds N` how long each part takes (20), `--budget MIB` how much memory the database has (256).
@@ -32,8 +32,8 @@ fn eventual() -> WriteOptions {
     WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() }
 }
 
-/// Increments random counters for some time, many in a transaction. Gives how many, how many a second until they
-/// are durable, and until they are folded, too, and the table is one run again.
+/// Increments random counters for some time, many in a transaction. Gives how many, how many a second until
+/// they are durable, and until they are folded, too, and the table is one run again.
 fn many(db: &Db, table: &Table, counters: u64, time: Duration, reads: bool) -> Result<(u64, f64, f64)> {
     let (began, mut random, mut done) = (Instant::now(), Random(7), 0);
     while began.elapsed() < time {

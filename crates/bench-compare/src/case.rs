@@ -38,14 +38,14 @@ pub enum Workload {
     Scan,
     /// Half of the records removed at random; then the file's size and gets.
     Delete,
-    /// A cache: records that live for a tenth of the time are put all the time, as many in each life as there are
-    /// to be at once; then what that takes of processor, file and memory.
+    /// A cache: records that live for a tenth of the time are put all the time, as many in each life as there
+    /// are to be at once; then what that takes of processor, file and memory.
     Ttl,
     /// Numbers that are incremented at random, many in a transaction, and got; then one of them is, by four
     /// threads.
     Counters,
-    /// Records put with every change kept for a reader, beside the same without; the changes taken afterwards,
-    /// and while they are made.
+    /// Records put with every change kept for a reader, beside the same without; the changes taken
+    /// afterwards, and while they are made.
     Feed,
     /// The time to open a database whose process was killed in the middle of a load.
     Recover,

@@ -29,10 +29,10 @@ fn say(mut out: Place<u64>, ttl: impl FnOnce() -> Outcome<Option<Lifetime>>) -> 
     Ok(AZK_OK)
 }
 
-/// The table of a name, which is made if there is none, and whose records are gone `ttl_ms` milliseconds after
-/// they were put, if the put does not say otherwise. Free it with azk_table_free. Errors: AZK_WRONG_TYPE if
-/// the table is of the other kind, or its records live longer or shorter; AZK_INVALID for a time of 0 or
-/// AZK_FOREVER; as azk_db_table.
+/// The table of a name, which is made if there is none, and whose records are gone `ttl_ms` milliseconds
+/// after they were put, if the put does not say otherwise. Free it with azk_table_free. Errors:
+/// AZK_WRONG_TYPE if the table is of the other kind, or its records live longer or shorter; AZK_INVALID for a
+/// time of 0 or AZK_FOREVER; as azk_db_table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_expiring_table(
     db: *const azk_db,
@@ -82,8 +82,8 @@ pub unsafe extern "C" fn azk_table_ttl(
     })
 }
 
-/// Gives a record another time to live, of `ttl_ms` milliseconds from now on; with AZK_FOREVER it stays. *done
-/// says whether the record was there. Errors: as azk_table_put and azk_table_get.
+/// Gives a record another time to live, of `ttl_ms` milliseconds from now on; with AZK_FOREVER it stays.
+/// *done says whether the record was there. Errors: as azk_table_put and azk_table_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_expire(
     table: *const azk_table,

@@ -196,8 +196,8 @@ pub unsafe extern "C" fn azk_db_feed_info(db: *const azk_db, info: *mut azk_feed
     })
 }
 
-/// Where the cursor of a name stands: the last commit with which its reader has done. Errors: AZK_NOT_FOUND if
-/// there is no such cursor, and as azk_db_feed_info.
+/// Where the cursor of a name stands: the last commit with which its reader has done. Errors: AZK_NOT_FOUND
+/// if there is no such cursor, and as azk_db_feed_info.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_feed_cursor(
     db: *const azk_db,
@@ -213,8 +213,8 @@ pub unsafe extern "C" fn azk_db_feed_cursor(
     })
 }
 
-/// Sets the cursor of a name to *commit, or removes it if `commit` is NULL. Errors: AZK_INVALID if nothing was
-/// ever fed or the name is empty, AZK_TOO_LARGE for a name over 255 bytes, and as azk_table_put.
+/// Sets the cursor of a name to *commit, or removes it if `commit` is NULL. Errors: AZK_INVALID if nothing
+/// was ever fed or the name is empty, AZK_TOO_LARGE for a name over 255 bytes, and as azk_table_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_db_set_feed_cursor(
     db: *const azk_db,

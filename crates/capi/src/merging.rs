@@ -32,9 +32,9 @@ pub enum azk_operator {
     AZK_OR = 9,
     /// Puts bytes behind the value, which may be any.
     AZK_APPEND = 10,
-    /// Unites a set with elements of one byte each. For elements of n bytes, 1 to 255, it is
-    /// AZK_UNION + 256 * (n - 1). The operand is elements one after the other, in any order; the value has them in
-    /// the order of their bytes, each once.
+    /// Unites a set with elements of one byte each. For elements of n bytes, 1 to 255, it is AZK_UNION + 256
+    /// * (n - 1). The operand is elements one after the other, in any order; the value has them in the order
+    /// of their bytes, each once.
     AZK_UNION = 11,
 }
 
@@ -70,11 +70,12 @@ fn number_of(operator: i32, number: &[u8]) -> Outcome<Merge<'static>> {
     })
 }
 
-/// Changes the value of a key, as an azk_operator says: a number by another one, of eight bytes too, a list by bytes
-/// that are put behind it, a set by elements. An absent key gets the operand as its value. Nothing is read, so this
-/// costs what a put costs, and never waits for others or conflicts with them (docs/merges.md says where it must
-/// read). Errors: AZK_INVALID for another operator or length, and as azk_table_put. If the value is no number, or
-/// no whole number of elements, who reads it gets AZK_WRONG_TYPE from then on, until the key is put or removed.
+/// Changes the value of a key, as an azk_operator says: a number by another one, of eight bytes too, a list
+/// by bytes that are put behind it, a set by elements. An absent key gets the operand as its value. Nothing
+/// is read, so this costs what a put costs, and never waits for others or conflicts with them (docs/merges.md
+/// says where it must read). Errors: AZK_INVALID for another operator or length, and as azk_table_put. If the
+/// value is no number, or no whole number of elements, who reads it gets AZK_WRONG_TYPE from then on, until
+/// the key is put or removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_table_merge(
     table: *const azk_table,
@@ -92,8 +93,8 @@ pub unsafe extern "C" fn azk_table_merge(
     })
 }
 
-/// As azk_table_merge, in a transaction. Errors: AZK_INVALID for another operator or length; AZK_WRONG_TYPE if
-/// it is known now that the value is none for it; as azk_write_put, and as azk_write_get where it reads.
+/// As azk_table_merge, in a transaction. Errors: AZK_INVALID for another operator or length; AZK_WRONG_TYPE
+/// if it is known now that the value is none for it; as azk_write_put, and as azk_write_get where it reads.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn azk_write_merge(
     write: *mut azk_write,

@@ -91,15 +91,15 @@ impl Draft {
     /// digits, `_` and `-`.
     ///
     /// # Errors
-    /// `Invalid` if there is no such shard or the name cannot be one, `Open` if the file is there already or the
-    /// draft is gone, `NoSpace`, `Io`.
+    /// `Invalid` if there is no such shard or the name cannot be one, `Open` if the file is there already or
+    /// the draft is gone, `NoSpace`, `Io`.
     pub fn writer(&self, shard: u32, attempt: &str) -> Result<ShardWriter> {
         ShardWriter::create(&self.folder(), &self.spec, shard, attempt)
     }
 
-    /// Makes these shards a version, and returns its number. Shards without records may be left out. What other
-    /// attempts have written is removed. Commits of one set, what removes drafts and versions, and the end of a
-    /// merge wait for each other.
+    /// Makes these shards a version, and returns its number. Shards without records may be left out. What
+    /// other attempts have written is removed. Commits of one set, what removes drafts and versions, and the
+    /// end of a merge wait for each other.
     ///
     /// # Errors
     /// `Invalid` if the shards cannot be a version: one is there twice, the keys of two overlap, a file is
@@ -138,8 +138,8 @@ impl Draft {
         Ok(version)
     }
 
-    /// Makes a draft again of what could not become a version. If that fails too, the folder has a name that no
-    /// other version gets, and counts for nothing.
+    /// Makes a draft again of what could not become a version. If that fails too, the folder has a name that
+    /// no other version gets, and counts for nothing.
     fn unname(&self, version: u32) {
         if !self.root.join(names::manifest(version)).exists() {
             let _stays = fs::rename(self.root.join(names::folder(version)), self.folder());

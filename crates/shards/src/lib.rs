@@ -10,15 +10,15 @@
 //! ```
 //!
 //! A set is of hash tables or of ordered tables. The shard of a key of a *hash* set is the top of the key's
-//! hash, under a seed that all shards share. So records in the order of that hash are an ascending load of one
-//! shard after the other. The shards of an *ordered* set have ranges of keys that do not overlap, as it turned
-//! out when they were written.
+//! hash, under a seed that all shards share. So records in the order of that hash are an ascending load of
+//! one shard after the other. The shards of an *ordered* set have ranges of keys that do not overlap, as it
+//! turned out when they were written.
 //!
 //! A version is written by any number of processes: a [`Draft`] is begun, [`ShardWriter`]s write the shards,
 //! each under the name of its attempt, and [`Draft::commit`] names the attempts that count. [`Packer`] and
-//! [`Unpacker`] are for records that come in no order and have to be moved to the writer of their shard. What a
-//! version has never changes. A [`ShardedReader`] reads the newest version, and goes to a newer one when it is told to;
-//! what others hold of the older one stays readable.
+//! [`Unpacker`] are for records that come in no order and have to be moved to the writer of their shard. What
+//! a version has never changes. A [`ShardedReader`] reads the newest version, and goes to a newer one when it
+//! is told to; what others hold of the older one stays readable.
 //!
 //! ```
 //! # let path = std::env::temp_dir().join(format!("azekura-doc-shards-{}.azs", std::process::id()));
@@ -45,8 +45,8 @@
 //! # Ok::<(), azekura::Error>(())
 //! ```
 //!
-//! Errors are the engine's. What a manifest says is not trusted: it is bounded, its names lead nowhere but into
-//! its version's folder, and every shard is compared with what is said of it.
+//! Errors are the engine's. What a manifest says is not trusted: it is bounded, its names lead nowhere but
+//! into its version's folder, and every shard is compared with what is said of it.
 
 #![deny(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]

@@ -1,8 +1,8 @@
 //! Locks that processes take on files of a set.
 //!
-//! - The set's own, on `set.lock`: whoever makes a version count, or removes anything, holds it alone. So what
-//!   was looked at under it stays so until it is given back. Nothing else is locked before it, and nobody waits
-//!   for another lock under it.
+//! - The set's own, on `set.lock`: whoever makes a version count, or removes anything, holds it alone. So
+//!   what was looked at under it stays so until it is given back. Nothing else is locked before it, and
+//!   nobody waits for another lock under it.
 //! - That of a version, on its manifest: readers share it, and what removes the version asks for it alone.
 //!
 //! A lock that keeps others out needs a file that is open for writing: over NFS it is one of bytes.
@@ -40,8 +40,8 @@ pub(crate) fn alone(root: &Path) -> Result<SetLock> {
     })
 }
 
-/// Shares the lock of a version, whose manifest is open, with all who read it. Where the file system has no locks
-/// this does nothing: whoever would remove the version gets no lock either, and leaves it.
+/// Shares the lock of a version, whose manifest is open, with all who read it. Where the file system has no
+/// locks this does nothing: whoever would remove the version gets no lock either, and leaves it.
 pub(crate) fn share(manifest: &File) {
     let _or_there_are_none = uninterrupted(|| manifest.lock_shared());
 }

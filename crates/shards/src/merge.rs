@@ -98,7 +98,8 @@ impl Source {
         Ok(())
     }
 
-    /// The order of the records at which two sources stand: that of their tables. Those at their end come last.
+    /// The order of the records at which two sources stand: that of their tables. Those at their end come
+    /// last.
     fn order(&self, other: &Source) -> Ordering {
         let kind = self.version.manifest().spec.kind;
         match (self.hash, other.hash) {
@@ -130,10 +131,11 @@ fn among_equals(kind: TableKind, a: &[u8], b: &[u8]) -> Ordering {
     rank(a).cmp(&rank(b)).then_with(|| bytes(a).cmp(&bytes(b)))
 }
 
-/// Makes a new version of the set `root`, of the records of its newest version, if it has one, and of those of the
-/// newest versions of `others`. Of records with one key the one of the last set counts. The new version has
-/// `shards` shards, or as many as the first set. So without others it is how that number is changed. A column may
-/// have nulls if it may in one of the sets. `progress` gets how many records of how many were read.
+/// Makes a new version of the set `root`, of the records of its newest version, if it has one, and of those
+/// of the newest versions of `others`. Of records with one key the one of the last set counts. The new
+/// version has `shards` shards, or as many as the first set. So without others it is how that number is
+/// changed. A column may have nulls if it may in one of the sets. `progress` gets how many records of how
+/// many were read.
 ///
 /// # Errors
 /// `Invalid` if the sets differ in kind, hash seed or columns, if there is none, or if another version was

@@ -14,8 +14,8 @@ pub(crate) fn shown(key: &[u8]) -> String {
     if key.len() > KEY_BYTES_SHOWN { format!("\"{text}\"…") } else { format!("\"{text}\"") }
 }
 
-/// What stands before a key in the order of a set's records: its hash, or nothing. Keys of one hash follow each
-/// other in no particular order.
+/// What stands before a key in the order of a set's records: its hash, or nothing. Keys of one hash follow
+/// each other in no particular order.
 pub(crate) fn hash_in(kind: TableKind, key: &[u8], seed: u64) -> u64 {
     match kind {
         TableKind::Hash => hash_of(key, seed),

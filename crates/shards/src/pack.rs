@@ -1,9 +1,9 @@
 //! Records on their way to whoever writes their shard, many in one byte string.
 //!
-//! What distributes the work (Spark, say) has a cost for each row that it moves and sorts, a hundred times that of
-//! writing a record. So it moves packs. A shard is divided into slices, ranges of hashes of one size, and a pack has
-//! records of one slice, in no order. Where they are written the packs come in the order of their slices. All packs
-//! of a slice are gathered there, their records sorted, and given out.
+//! What distributes the work (Spark, say) has a cost for each row that it moves and sorts, a hundred times
+//! that of writing a record. So it moves packs. A shard is divided into slices, ranges of hashes of one size,
+//! and a pack has records of one slice, in no order. Where they are written the packs come in the order of
+//! their slices. All packs of a slice are gathered there, their records sorted, and given out.
 //!
 //! ```text
 //! slice                             4 bytes, little-endian
@@ -174,8 +174,8 @@ impl Unpacker {
         Ok(Unpacker { form: Form::of(spec)?, slice: None, bytes: Vec::new(), records: Vec::new() })
     }
 
-    /// Takes a pack. `put` gets the records of the slice before, if this is of another one: their shard, keys and
-    /// values.
+    /// Takes a pack. `put` gets the records of the slice before, if this is of another one: their shard, keys
+    /// and values.
     ///
     /// # Errors
     /// `Invalid` if it is no pack, or its slice comes before the last one. What `put` returns.

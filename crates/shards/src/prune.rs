@@ -28,9 +28,9 @@ pub struct PruneReport {
 }
 
 /// Removes all versions but the `keep` newest ones (at least one), except those that readers of this machine
-/// hold. It also removes what is of no version and was last changed `unfinished_after` ago: drafts of programs
-/// that were killed, and folders that a crash has left without a manifest. It waits for commits that are under
-/// way.
+/// hold. It also removes what is of no version and was last changed `unfinished_after` ago: drafts of
+/// programs that were killed, and folders that a crash has left without a manifest. It waits for commits that
+/// are under way.
 ///
 /// # Errors
 /// `Open` if there is no set, `Io`. What was removed before is gone.

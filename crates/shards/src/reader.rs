@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 /// Reads a set. Threads may share it.
 ///
-/// It stays with its version until [`refresh`](ShardedReader::refresh) finds a newer one. From then on all calls
-/// read that one. A call that is under way, and what others hold by [`version`](ShardedReader::version), go on
-/// with the older one.
+/// It stays with its version until [`refresh`](ShardedReader::refresh) finds a newer one. From then on all
+/// calls read that one. A call that is under way, and what others hold by
+/// [`version`](ShardedReader::version), go on with the older one.
 #[derive(Debug)]
 pub struct ShardedReader {
     root: PathBuf,
@@ -42,8 +42,8 @@ impl ShardedReader {
         self.now.load_full()
     }
 
-    /// Goes to the newest version. Returns whether there was a newer one. A reader of a chosen version stays with
-    /// that.
+    /// Goes to the newest version. Returns whether there was a newer one. A reader of a chosen version stays
+    /// with that.
     ///
     /// # Errors
     /// As [`Version::open`]. The reader stays with its version then.

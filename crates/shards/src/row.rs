@@ -10,9 +10,9 @@
 //!                            the others
 //! ```
 //!
-//! Numbers are little-endian. The bits of nulls are one for each column, the first in the lowest bit of the first
-//! byte; a null's place in the fixed widths is zero, and its length nothing. So rows of fixed widths without
-//! nulls have one length, and cost nothing beside their values.
+//! Numbers are little-endian. The bits of nulls are one for each column, the first in the lowest bit of the
+//! first byte; a null's place in the fixed widths is zero, and its length nothing. So rows of fixed widths
+//! without nulls have one length, and cost nothing beside their values.
 
 use crate::spec::Column;
 
@@ -117,8 +117,8 @@ impl RowForm {
         Ok(())
     }
 
-    /// Calls `cell` for each column of a row, with the column's number. None if it is no such row, or if `cell` has
-    /// returned that.
+    /// Calls `cell` for each column of a row, with the column's number. None if it is no such row, or if
+    /// `cell` has returned that.
     pub fn decode<'a>(
         &self,
         row: &'a [u8],

@@ -102,8 +102,8 @@ impl Spec {
         Spec { kind: TableKind::Ordered, ..Spec::hash(shards) }
     }
 
-    /// The shard of a key, in a set of hash tables. In a set of ordered tables a key may be in any shard until a
-    /// version is committed.
+    /// The shard of a key, in a set of hash tables. In a set of ordered tables a key may be in any shard
+    /// until a version is committed.
     pub fn shard_of(&self, key: &[u8]) -> Option<u32> {
         (self.kind == TableKind::Hash).then(|| shard_of_hash(hash_of(key, self.hash_seed), self.shards))
     }

@@ -28,8 +28,8 @@ pub struct VerifyReport {
 /// shard. One shard is open at a time. `progress` gets how many shards of how many are done.
 ///
 /// # Errors
-/// As [`Version::open`]; `Io` if this process can open no more files, or the set is out of reach. What is wrong
-/// with shards is in the report.
+/// As [`Version::open`]; `Io` if this process can open no more files, or the set is out of reach. What is
+/// wrong with shards is in the report.
 pub fn verify(
     root: impl AsRef<Path>,
     version: Option<u32>,

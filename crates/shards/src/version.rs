@@ -32,8 +32,8 @@ impl Default for ReadOptions {
     }
 }
 
-/// A version of a set. It never changes, and stays readable while it is held: [`prune`](crate::prune) leaves the
-/// versions that readers of its machine hold.
+/// A version of a set. It never changes, and stays readable while it is held: [`prune`](crate::prune) leaves
+/// the versions that readers of its machine hold.
 pub struct Version {
     manifest: Manifest,
     folder: PathBuf,
@@ -170,8 +170,8 @@ impl Version {
         }
     }
 
-    /// Fails if this process can open no more files, or does not come at the set any more. The manifest is there
-    /// as long as it is held, so whoever cannot open that is not kept from it by damage.
+    /// Fails if this process can open no more files, or does not come at the set any more. The manifest is
+    /// there as long as it is held, so whoever cannot open that is not kept from it by damage.
     pub(crate) fn expect_reachable(&self) -> Result<()> {
         let path = self.folder.with_file_name(names::manifest(self.number()));
         let opened: std::io::Result<Vec<File>> = (0..SHARD_FILES_MAX).map(|_| File::open(&path)).collect();
@@ -247,8 +247,8 @@ impl Version {
         if place < self.shards.len() { of_shard(error, &self.path_of(place)) } else { error }
     }
 
-    /// The places of the shards that may have keys of a range. In a set of hash tables it is all of them, unless
-    /// the range is of one key.
+    /// The places of the shards that may have keys of a range. In a set of hash tables it is all of them,
+    /// unless the range is of one key.
     pub fn places_in(&self, range: &impl KeyRange) -> Vec<usize> {
         let (start, end) = (range.start(), range.end());
         if let (Bound::Included(first), Bound::Included(last)) = (start, end)

@@ -24,8 +24,8 @@ pub fn begin(db: &Db, table: &str, content: FeedContent, kept: u64) -> Result<()
     db.set_feed_limits(kept, None)
 }
 
-/// The tables that are fed, as they were told. Those that were fed when they had records already are known once
-/// they were [copied](Replica::copy).
+/// The tables that are fed, as they were told. Those that were fed when they had records already are known
+/// once they were [copied](Replica::copy).
 #[derive(Clone, Debug, Default)]
 pub struct Replica {
     tables: BTreeMap<String, Copied>,

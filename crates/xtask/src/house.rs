@@ -1,6 +1,6 @@
 //! The order of the house: rooms import only from rooms before them (`rooms`), no files import each other in
-//! a circle (`circles`), files and functions stay short (`sizes`), and so do the lines of comments (`comments`) and
-//! documents (`documents`), and the files that these name are there (`paths`).
+//! a circle (`circles`), files and functions stay short (`sizes`), and so do the lines of comments
+//! (`comments`) and documents (`documents`), and the files that these name are there (`paths`).
 
 mod circles;
 mod comments;

@@ -186,8 +186,8 @@ impl fmt::Display for Tests {
     }
 }
 
-/// Runs the tests in a folder by an interpreter. With `exchange` also those that exchange files with the engine
-/// there.
+/// Runs the tests in a folder by an interpreter. With `exchange` also those that exchange files with the
+/// engine there.
 pub fn test(python: &Path, folder: &Path, exchange: Option<&Path>) -> Result<Tests, Failure> {
     let mut command = Command::new(python);
     // The tests find documents from the root. No canary is active.
@@ -200,8 +200,8 @@ pub fn test(python: &Path, folder: &Path, exchange: Option<&Path>) -> Result<Tes
     counted(&said).ok_or_else(|| "no test of the Python package was run".to_owned())
 }
 
-/// How the tests went, by their last lines: "Ran 9 tests in 1.0s", and "SKIPPED tests.test_x.A.test_y: no z" for
-/// each that was skipped. None if none has passed.
+/// How the tests went, by their last lines: "Ran 9 tests in 1.0s", and "SKIPPED tests.test_x.A.test_y: no z"
+/// for each that was skipped. None if none has passed.
 fn counted(said: &[String]) -> Option<Tests> {
     let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
     let ran = said.iter().rev().find_map(|line| number(line.strip_prefix(RAN)?))?;

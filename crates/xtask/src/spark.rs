@@ -1,6 +1,6 @@
-//! `cargo xtask spark`: the tests, and the figures, of sets of shards with PySpark. It installs PySpark into a virtual
-//! environment below the build folder, from the package index that pip knows. It needs a Java and a network for that,
-//! so it is no part of the test command.
+//! `cargo xtask spark`: the tests, and the figures, of sets of shards with PySpark. It installs PySpark into
+//! a virtual environment below the build folder, from the package index that pip knows. It needs a Java and a
+//! network for that, so it is no part of the test command.
 
 use crate::python;
 use crate::runner::{self, Failure};

@@ -1,6 +1,7 @@
-//! `cargo xtask python --wheel` and `--full`: builds the Python package as users do, with pip and maturin, installs it
-//! in a new virtual environment, and runs the package's tests with that. pip gets what is needed from the package
-//! index that it knows, and the engine is built once more, as for a release. So this is no part of the test command.
+//! `cargo xtask python --wheel` and `--full`: builds the Python package as users do, with pip and maturin,
+//! installs it in a new virtual environment, and runs the package's tests with that. pip gets what is needed
+//! from the package index that it knows, and the engine is built once more, as for a release. So this is no
+//! part of the test command.
 
 use crate::python::{self, Tests};
 use crate::runner::{self, Failure};

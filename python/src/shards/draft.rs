@@ -38,7 +38,8 @@ pub struct ShardDraft {
 
 #[pymethods]
 impl ShardDraft {
-    /// Begins a version of the set in the folder `path`. `spec` is JSON text: kind, shards, hash_seed, key, value.
+    /// Begins a version of the set in the folder `path`. `spec` is JSON text: kind, shards, hash_seed, key,
+    /// value.
     #[staticmethod]
     fn begin(py: Python<'_>, path: PathBuf, spec: &str) -> PyResult<ShardDraft> {
         let spec = spec_of(spec)?;
@@ -65,8 +66,8 @@ impl ShardDraft {
         text_of(self.draft.spec())
     }
 
-    /// A writer of one attempt. It writes the shards of a set of hash tables one after the other, as their rows
-    /// come; of a set of ordered tables it writes the shard `shard`.
+    /// A writer of one attempt. It writes the shards of a set of hash tables one after the other, as their
+    /// rows come; of a set of ordered tables it writes the shard `shard`.
     #[pyo3(signature = (attempt, shard = None))]
     fn writer(&self, attempt: &str, shard: Option<u32>) -> PyResult<ShardWriter> {
         let spec = self.draft.spec();
@@ -193,27 +194,28 @@ pub struct ShardWriter {
 
 #[pymethods]
 impl ShardWriter {
-    /// Adds rows, in the order of their keys (or of the hashes of these), from Arrow data with the set's columns.
-    /// Returns how many there were.
+    /// Adds rows, in the order of their keys (or of the hashes of these), from Arrow data with the set's
+    /// columns. Returns how many there were.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.or_failed(py, self.write_all(py, data))
     }
 
-    /// Adds the packs of a `ShardPacker`, in the order of their slices: a column of bytes, which is the last one.
+    /// Adds the packs of a `ShardPacker`, in the order of their slices: a column of bytes, which is the last
+    /// one.
     fn write_packed(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         self.or_failed(py, self.write_packs(py, data))
     }
 
-    /// Makes what was written durable. Returns a description of each shard, for `ShardDraft.commit`. Raises what
-    /// went wrong before.
+    /// Makes what was written durable. Returns a description of each shard, for `ShardDraft.commit`. Raises
+    /// what went wrong before.
     fn finish(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut state = py.detach(|| self.state.take())?;
         raised(py.detach(|| state.finish(&self.attempt)))?;
         state.files.iter().map(text_of).collect()
     }
 
-    /// Removes the shard at hand, and ends the writer, which may be over already. What it has written before goes
-    /// with the draft.
+    /// Removes the shard at hand, and ends the writer, which may be over already. What it has written before
+    /// goes with the draft.
     fn abandon(&self, py: Python<'_>) {
         let _over = py.detach(|| self.state.take().map(drop));
     }
@@ -287,9 +289,9 @@ pub fn columns<'a>(batch: &Column<'a>, places: &[usize]) -> PyResult<Vec<Column<
     columns.map_err(PyValueError::new_err)
 }
 
-/// The hash of each row's key, for sets of hash tables, as numbers of 64 bits with the sign flipped: so they are in
-/// the order of the hashes. `data` has the columns of the key. The result is the bytes of native numbers; those of
-/// keys with nulls or NaN mean nothing.
+/// The hash of each row's key, for sets of hash tables, as numbers of 64 bits with the sign flipped: so they
+/// are in the order of the hashes. `data` has the columns of the key. The result is the bytes of native
+/// numbers; those of keys with nulls or NaN mean nothing.
 #[pyfunction]
 pub fn shard_hashes<'py>(
     py: Python<'py>,

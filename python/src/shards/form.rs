@@ -89,7 +89,8 @@ impl Form {
         names.iter().map(place).collect()
     }
 
-    /// Encodes rows of all columns: calls `put` with keys, values, and how many there are, until all rows are through.
+    /// Encodes rows of all columns: calls `put` with keys, values, and how many there are, until all rows are
+    /// through.
     pub fn encode(
         &self,
         columns: &[Column<'_>],

@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 /// A batch of packs has so many bytes, or one pack.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// Makes packs of rows, many in one byte string, which are quick to move and to sort. `ShardWriter.write_packed` takes
-/// them. Used by one thread at a time.
+/// Makes packs of rows, many in one byte string, which are quick to move and to sort.
+/// `ShardWriter.write_packed` takes them. Used by one thread at a time.
 ///
 /// >>> import azekura, json, os, tempfile
 /// >>> folder = tempfile.mkdtemp()
@@ -51,8 +51,8 @@ impl ShardPacker {
         Ok(ShardPacker { form: Form::of(&spec), state })
     }
 
-    /// Adds rows of Arrow data with the set's columns. Returns batches of the packs that are full: their `shard`,
-    /// their `slice`, by which they are to be sorted, and the packs.
+    /// Adds rows of Arrow data with the set's columns. Returns batches of the packs that are full: their
+    /// `shard`, their `slice`, by which they are to be sorted, and the packs.
     fn add(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Vec<ShardBatch>> {
         let Some(mut batches) = Batches::of(data)? else {
             return Err(PyTypeError::new_err("Arrow data are due here"));

@@ -180,9 +180,9 @@ impl ShardedReader {
         })
     }
 
-    /// Looks up the keys of Arrow data, which has the columns of the key. Returns a batch with a row for each: the
-    /// columns `columns` of the values (all of them, if none are named), with nulls where the key is absent, and
-    /// the column `found`. Keys with nulls or NaN are absent.
+    /// Looks up the keys of Arrow data, which has the columns of the key. Returns a batch with a row for
+    /// each: the columns `columns` of the values (all of them, if none are named), with nulls where the key
+    /// is absent, and the column `found`. Keys with nulls or NaN are absent.
     #[pyo3(signature = (keys, columns = None))]
     fn lookup(
         &self,
@@ -206,9 +206,9 @@ impl ShardedReader {
         Ok(found)
     }
 
-    /// The records of some shards, by their places in the manifest (all of them, if none are named), as batches of
-    /// the columns `columns` (all of them, if none are named). The keys of an ordered set may be limited: `lo` is the
-    /// first that is wanted, `hi` the first that is not, or `last` the last that is.
+    /// The records of some shards, by their places in the manifest (all of them, if none are named), as
+    /// batches of the columns `columns` (all of them, if none are named). The keys of an ordered set may be
+    /// limited: `lo` is the first that is wanted, `hi` the first that is not, or `last` the last that is.
     #[pyo3(signature = (places = None, columns = None, *, lo = None, hi = None, last = None, batch_size = 65_536))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn batches(
@@ -229,7 +229,8 @@ impl ShardedReader {
         Ok(ShardBatches { held, wanted, batch_size: batch_size.max(1), walk: Mutex::new(walk) })
     }
 
-    /// The places in the manifest of the shards that may have the key `key`, or keys of a range, as `batches` has it.
+    /// The places in the manifest of the shards that may have the key `key`, or keys of a range, as `batches`
+    /// has it.
     #[pyo3(signature = (*, key = None, lo = None, hi = None, last = None))]
     fn places(
         &self,

@@ -22,10 +22,10 @@ impl Db {
     /// `Invalid` if the repository has the backups of another database, or another lineage of this one;
     /// `Open` if there is something else, or the system refuses; `NoSpace`, `Locked` while it is pruned;
     /// `Corrupt`; what [`flush`](Db::flush) meets. `ReadOnly` if the database is open to read only and was
-    /// not closed: its log would have to be flushed. `Io` in a follower if for five seconds each checkpoint that
-    /// it finds has what a commit did with tables and not its records: the writer was stopped just then, or has
-    /// no threads (`Options::threads(false)`) and does not flush, or its transactions rename and drop tables so
-    /// often that none of its checkpoints is whole for long.
+    /// not closed: its log would have to be flushed. `Io` in a follower if for five seconds each checkpoint
+    /// that it finds has what a commit did with tables and not its records: the writer was stopped just then,
+    /// or has no threads (`Options::threads(false)`) and does not flush, or its transactions rename and drop
+    /// tables so often that none of its checkpoints is whole for long.
     pub fn backup(
         &self,
         repository: impl AsRef<Path>,

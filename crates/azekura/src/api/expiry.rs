@@ -79,8 +79,8 @@ fn lifetime_ms(ttl: Duration) -> Result<u64> {
 }
 
 impl Table {
-    /// How long the table's records live if the put does not say otherwise; none if until they are removed, or
-    /// if the table was dropped.
+    /// How long the table's records live if the put does not say otherwise; none if until they are removed,
+    /// or if the table was dropped.
     pub fn usual_ttl(&self) -> Option<Duration> {
         let state = self.db.engine.state.load();
         let ttl_ms = state.table(self.id).map_or(0, |table| table.ttl_ms);

@@ -9,14 +9,15 @@ use crate::format::operand::{Given, Merge, STORED_BYTES};
 use crate::txn::{check_key, gather};
 
 impl Table {
-    /// Changes the value of a key, as `merge` says: a counter that everybody increments, a list to which all append,
-    /// a set. Nothing is read, so it costs what a put costs, and never waits for others or conflicts with them. All
-    /// such changes count, in the order of their commits. A key that is absent gets the operand as its value.
+    /// Changes the value of a key, as `merge` says: a counter that everybody increments, a list to which all
+    /// append, a set. Nothing is read, so it costs what a put costs, and never waits for others or conflicts
+    /// with them. All such changes count, in the order of their commits. A key that is absent gets the
+    /// operand as its value.
     ///
     /// A table has operands of one operator at a time. With another one, and in a table with indexes, with
     /// records that expire, or whose values are fed, the value is read and put, as
-    /// [`increment`](Table::increment) does it; so it is with an operand of more than 1 MiB, and with one that has a
-    /// length while the disk is nearly full. The result is the same, and the cost is not.
+    /// [`increment`](Table::increment) does it; so it is with an operand of more than 1 MiB, and with one
+    /// that has a length while the disk is nearly full. The result is the same, and the cost is not.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-merge-{}.azk", std::process::id()));
@@ -36,10 +37,11 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Table::put); `Invalid` for elements of which not all are whole. A value of another length than
-    /// eight bytes is no number, and one that is no whole number of elements is no set. Whoever reads it after the
-    /// merge gets `WrongType`, until the key is put or removed. (Where the value is read for the merge, that gets the
-    /// error.) A value that got longer than [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX) is `TooLarge` so.
+    /// As [`put`](Table::put); `Invalid` for elements of which not all are whole. A value of another length
+    /// than eight bytes is no number, and one that is no whole number of elements is no set. Whoever reads it
+    /// after the merge gets `WrongType`, until the key is put or removed. (Where the value is read for the
+    /// merge, that gets the error.) A value that got longer than [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)
+    /// is `TooLarge` so.
     pub fn merge(&self, key: impl AsRef<[u8]>, merge: Merge<'_>) -> Result<()> {
         self.merge_given(key.as_ref(), &Given::of(merge)?)
     }

@@ -167,8 +167,8 @@ impl Options {
     /// error. There is one exception. What was read once, or was in the system's memory when something within
     /// 2 MiB of it was read first, the system reads again if it has dropped it since for want of memory. If
     /// the disk fails just then, or somebody else has cut the file meanwhile, the process gets the signal
-    /// SIGBUS. Choose false where that must not be. In a forked child a [`ValueRef`](crate::ValueRef) or a cursor's record may change when the parent
-    /// goes on: a child lets go of them unread.
+    /// SIGBUS. Choose false where that must not be. In a forked child a [`ValueRef`](crate::ValueRef) or a
+    /// cursor's record may change when the parent goes on: a child lets go of them unread.
     pub fn mapped(mut self, yes: bool) -> Options {
         self.config.mapped = yes;
         self
@@ -208,9 +208,9 @@ impl Options {
         self
     }
 
-    /// What time it is, for records that expire. Default: the system's time. A program may give a clock of its
-    /// own: a test need not wait then. However it is set, the clock of a file never runs backwards, over a
-    /// restart neither.
+    /// What time it is, for records that expire. Default: the system's time. A program may give a clock of
+    /// its own: a test need not wait then. However it is set, the clock of a file never runs backwards, over
+    /// a restart neither.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-clock-{}.azk", std::process::id()));

@@ -172,8 +172,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`get`](Table::get), if one of the values cannot be read: `f` may have had some of the others before.
-    /// They can be read one by one.
+    /// As [`get`](Table::get), if one of the values cannot be read: `f` may have had some of the others
+    /// before. They can be read one by one.
     pub fn get_many_with<K: AsRef<[u8]>>(
         &self,
         keys: &[K],

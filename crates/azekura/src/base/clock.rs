@@ -1,13 +1,13 @@
 //! The clock of a file, by which its records expire. It never runs backwards, over a restart neither.
 //!
 //! It shows the system's time. The largest time that it has shown stands in checkpoints, and in frames of the
-//! log in seconds, rounded up. If the system's time is behind that when the file is opened, or is set back later,
-//! this clock goes on by the system's monotonic one. It shows the system's time again once that has caught up.
-//! So a machine that begins in 1970, and learns the time later, expires nothing too early.
-//! (If less than `WAIT_MS` is missing, that may be the rounding. Then this clock waits.)
+//! log in seconds, rounded up. If the system's time is behind that when the file is opened, or is set back
+//! later, this clock goes on by the system's monotonic one. It shows the system's time again once that has
+//! caught up. So a machine that begins in 1970, and learns the time later, expires nothing too early. (If
+//! less than `WAIT_MS` is missing, that may be the rounding. Then this clock waits.)
 //!
-//! A program's own clock has no monotonic one beside it. If it is behind what the file says when that is opened,
-//! this clock stays ahead of it by as much. If it is set back later, this clock waits.
+//! A program's own clock has no monotonic one beside it. If it is behind what the file says when that is
+//! opened, this clock stays ahead of it by as much. If it is set back later, this clock waits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -206,8 +206,8 @@ mod tests {
         assert!(later >= now + 7_200_015 && later < now + 7_260_000, "{}", later - now);
     }
 
-    /// A machine without a battery begins in 1970, and learns the time when the file is open already. If what was
-    /// missing were added to the right time, all would have expired.
+    /// A machine without a battery begins in 1970, and learns the time when the file is open already. If what
+    /// was missing were added to the right time, all would have expired.
     #[test]
     fn what_the_systems_time_was_behind_is_not_added_to_it() {
         let clock = Clock::new(None);

@@ -292,8 +292,8 @@ impl Error {
 }
 
 impl From<Error> for io::Error {
-    /// The system's error kind for [`Error::Io`] and [`Error::Open`], else the kind that fits best. The [`Error`] is kept as the
-    /// cause.
+    /// The system's error kind for [`Error::Io`] and [`Error::Open`], else the kind that fits best. The
+    /// [`Error`] is kept as the cause.
     ///
     /// ```
     /// fn read() -> std::io::Result<()> {

@@ -9,8 +9,8 @@ pub const VALUE_BYTES_MAX: u64 = u32::MAX as u64;
 /// The largest size in bytes of an element of the sets that [`Merge::Union`](crate::Merge::Union) unites.
 pub const ELEMENT_BYTES_MAX: usize = 255;
 
-/// A longer operand does not wait to be folded: the value is read and put. (Such a commit is a large part of a
-/// memtable, and reading costs little beside it.)
+/// A longer operand does not wait to be folded: the value is read and put. (Such a commit is a large part of
+/// a memtable, and reading costs little beside it.)
 pub(crate) const OPERAND_BYTES_MAX: usize = 1 << 20;
 
 /// A table name's largest size in bytes.

@@ -112,8 +112,8 @@ impl BatchPart {
         Chunk::new(self.block, self.ranges, self.segments).pooled(pool)
     }
 
-    /// The keys that it writes. Under snapshot isolation no commit since the snapshot may have written them. An
-    /// operand is no such write, for nothing that others have written is lost by it.
+    /// The keys that it writes. Under snapshot isolation no commit since the snapshot may have written them.
+    /// An operand is no such write, for nothing that others have written is lost by it.
     pub(crate) fn marks(&self) -> Vec<(u32, u64)> {
         let mut tmp = [0; 8];
         (0..self.block.len())

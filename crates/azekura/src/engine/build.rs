@@ -94,8 +94,8 @@ fn recover(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> R
     Ok(Recovered { replayed, values, space, least_bytes })
 }
 
-/// A checkpoint that is pinned may be newer than the file's newest one, if that one's superblock was lost. The
-/// next numbers are larger than all that are pinned, so one that no file comes to would use them up.
+/// A checkpoint that is pinned may be newer than the file's newest one, if that one's superblock was lost.
+/// The next numbers are larger than all that are pinned, so one that no file comes to would use them up.
 fn check_pins(pins: &[RangeInclusive<u64>], newest: u64, length: &Length<'_>) -> Result<()> {
     let highest = pins.iter().map(|range| *range.end()).max().unwrap_or(0);
     if highest <= newest.saturating_add(LOST_CHECKPOINTS_MAX) {

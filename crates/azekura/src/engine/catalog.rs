@@ -68,9 +68,9 @@ impl Gone {
     }
 }
 
-/// Which tables the newest state has, by name. It changes with the state, under the commit lock: before that it
-/// has the new names already, and still has old ones. A reader compares what it finds with its own state, and
-/// looks through that if they differ.
+/// Which tables the newest state has, by name. It changes with the state, under the commit lock: before that
+/// it has the new names already, and still has old ones. A reader compares what it finds with its own state,
+/// and looks through that if they differ.
 #[derive(Default)]
 pub(super) struct Names(Mutex<HashMap<Arc<str>, u32>>);
 
@@ -85,8 +85,8 @@ impl Names {
     }
 
     /// Makes the changes of a commit in the state that comes next. Gives the names that tables give up, which
-    /// readers of the state before still look for. Unless it `attaches`, the lists of indexes stay as they are.
-    /// REQUIRES: the commit lock.
+    /// readers of the state before still look for. Unless it `attaches`, the lists of indexes stay as they
+    /// are. REQUIRES: the commit lock.
     pub(super) fn change(
         &self,
         state: &mut State,

@@ -91,8 +91,8 @@ impl TableState {
     }
 }
 
-/// The newest version of each key, folded with older ones if it is an operand that was not when it came. The rest
-/// nobody can see any more.
+/// The newest version of each key, folded with older ones if it is an operand that was not when it came. The
+/// rest nobody can see any more.
 fn newest_of(list: &Active, pool: &Pool) -> Result<Block> {
     let mut cursor = list.cursor();
     cursor.seek_first();

@@ -77,8 +77,8 @@ impl Engine {
         if !clean {
             self.checkpoint(Purpose::Close)?;
         } else if self.config.clock.is_ahead_of_file() {
-            // Saves the clock, so that expired records stay expired for the next handle. On a full disk the file
-            // stays as it was.
+            // Saves the clock, so that expired records stay expired for the next handle. On a full disk the
+            // file stays as it was.
             let _noted = self.checkpoint(Purpose::Close);
         }
         if !clean || changed {

@@ -152,12 +152,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether an operand may be added to a table without a look at the value. The caller has looked whether the
-    /// table has indexes or records that expire.
+    /// Whether an operand may be added to a table without a look at the value. The caller has looked whether
+    /// the table has indexes or records that expire.
     pub(crate) fn takes_blind(&self, table: u32, operator: Operator) -> bool {
         let tells_values = || self.feed.fed().content_of(table).is_some_and(|told| told != FeedContent::Keys);
-        // A large value that gets longer is written anew by a flush, for which a tight disk may have no room. A put
-        // asks first.
+        // A large value that gets longer is written anew by a flush, for which a tight disk may have no room.
+        // A put asks first.
         let is_for_room = || operator.is_long() && self.room.is_tight();
         self.operators.takes(table, operator) && !(self.feed.is_on() && tells_values()) && !is_for_room()
     }

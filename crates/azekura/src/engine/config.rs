@@ -52,8 +52,8 @@ pub enum Durability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Freshness {
     /// The newest checkpoint: what the writer has flushed. It makes one when its memtables are full, when it
-    /// rests, and at [`Db::flush`](crate::Db::flush). Of a commit that has changed tables all is seen at once,
-    /// with those before it.
+    /// rests, and at [`Db::flush`](crate::Db::flush). Of a commit that has changed tables all is seen at
+    /// once, with those before it.
     #[default]
     Checkpoint,
     /// The commits in the log besides: all that are durable. (The newest may be seen a moment before the call

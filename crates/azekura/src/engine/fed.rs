@@ -1,5 +1,5 @@
-//! What is known of the feed of changes in memory: which tables are fed, what a commit has for it, and how much
-//! of it there is. (What is done with it stands in `engine/feed.rs`.)
+//! What is known of the feed of changes in memory: which tables are fed, what a commit has for it, and how
+//! much of it there is. (What is done with it stands in `engine/feed.rs`.)
 
 use super::batch::Batch;
 use super::gathered::Fed;
@@ -144,8 +144,8 @@ impl FeedTally {
             || config.age_max_ms > 0 && age_ms >= (config.age_max_ms / MARKS).max(1)
     }
 
-    /// Adds a mark, and forgets those of what is too much or too old. Gives the newest of these. The last mark
-    /// stays.
+    /// Adds a mark, and forgets those of what is too much or too old. Gives the newest of these. The last
+    /// mark stays.
     pub(super) fn mark(&mut self, config: &FeedConfig, now: FeedMark) -> Option<FeedMark> {
         // What the clock has put into the future is as old as this.
         self.marks.iter_mut().for_each(|mark| mark.time_ms = mark.time_ms.min(now.time_ms));

@@ -1,8 +1,8 @@
 //! The feed of changes: what commits add to it.
 //!
 //! A commit to a table that is fed has one part more, to the hidden table of the feed. So what is in the feed
-//! is durable with the commit, recovered with it, copied and followed with it. The changes are gathered before
-//! the commit lock is taken (`txn/gather.rs`). Under the lock they get the commit's number.
+//! is durable with the commit, recovered with it, copied and followed with it. The changes are gathered
+//! before the commit lock is taken (`txn/gather.rs`). Under the lock they get the commit's number.
 //!
 //! Which tables are fed changes under the commit lock. A commit that was gathered before, by what was fed
 //! then, is gathered anew. So none passes the feed by. The commit that changes it tells readers of that.

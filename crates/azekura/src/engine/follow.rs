@@ -7,12 +7,11 @@
 //! 1. It reads the newest superblock, pins its number (`storage/pins.rs`), and reads the superblocks again.
 //!    If there is a newer one, it begins anew.
 //! 2. It reads manifest and log into an engine of its own, as recovery does (`build.rs`). It takes over the
-//!    runs that it knows already, with all that is known of their pages.
-//!    A checkpoint may have a part of a commit, what it did with tables: then the log is read up to that commit,
-//!    by all followers. Those of checkpoints read no further. All of that was durable before the checkpoint
-//!    was, so the pin keeps it.
-//! 3. If it has read the log to its end, it reads the superblocks once more. If there is a newer one, the log may
-//!    have led to what only a newer pin keeps, and it begins anew.
+//!    runs that it knows already, with all that is known of their pages. A checkpoint may have a part of a
+//!    commit, what it did with tables: then the log is read up to that commit, by all followers. Those of
+//!    checkpoints read no further. All of that was durable before the checkpoint was, so the pin keeps it.
+//! 3. If it has read the log to its end, it reads the superblocks once more. If there is a newer one, the log
+//!    may have led to what only a newer pin keeps, and it begins anew.
 //!
 //! A state of the follower holds that engine, and with it the pin. So do the places of its value segments. So
 //! the pin goes when a newer state has come, and the last transaction, cursor and value of this one is gone:
@@ -28,8 +27,8 @@
 //! reading in the mapping is as safe as in the writer's process.
 //!
 //! A writer with limits for followers says so in its superblocks, and in the same place which pins it has
-//! revoked. Then the follower reads copies, through a file that looks after each read whether the pin is still
-//! honoured (`storage/watched.rs`). It touches nothing in the mapping but the superblocks.
+//! revoked. Then the follower reads copies, through a file that looks after each read whether the pin is
+//! still honoured (`storage/watched.rs`). It touches nothing in the mapping but the superblocks.
 //!
 //! Lock order: `turn` comes before all others.
 
@@ -126,7 +125,8 @@ impl Engine {
         looked.is_some_and(|looked| looked.is_torn)
     }
 
-    /// The number of the newest checkpoint, or of that which a follower's state shows, and the pins of others.
+    /// The number of the newest checkpoint, or of that which a follower's state shows, and the pins of
+    /// others.
     pub(crate) fn pins(&self, state: &State) -> (u64, Vec<PinView>) {
         let followed = self.checkpoint_of(state).map(|(number, _)| number);
         if !self.config.read_only {

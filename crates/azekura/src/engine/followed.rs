@@ -33,7 +33,8 @@ pub(crate) struct Followed {
     /// Where the next frame of the log will come, and the mark of what stands there until then.
     tail_at: AtomicU64,
     tail_mark: AtomicU64,
-    /// The time, in microseconds since `began`, from which on the tail is looked at whatever its mark. 0: never.
+    /// The time, in microseconds since `began`, from which on the tail is looked at whatever its mark. 0:
+    /// never.
     look_again: AtomicU64,
     began: Instant,
     /// A frame that is being written, and since when.
@@ -97,8 +98,8 @@ impl Followed {
         is_stuck.then(|| self.now() + u64::try_from(STUCK_LOOKS.as_micros()).unwrap_or(0))
     }
 
-    /// Some numbers of the file: of the superblocks, or of the log as the pin keeps it. So they stand in a part of
-    /// the file that is not cut off.
+    /// Some numbers of the file: of the superblocks, or of the log as the pin keeps it. So they stand in a
+    /// part of the file that is not cut off.
     #[inline(always)]
     fn words<const N: usize>(&self, at: u64) -> Option<[u64; N]> {
         let mapping = self.mapping.as_ref().filter(|_| self.is_tail_mapped || at < SUPERBLOCKS_BYTES);

@@ -16,7 +16,8 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How often a superblock that is being written is read again, and the pause before the third and later looks.
+/// How often a superblock that is being written is read again, and the pause before the third and later
+/// looks.
 const TORN_LOOKS: u32 = 50;
 const TORN_PAUSE: Duration = Duration::from_millis(1);
 
@@ -50,9 +51,9 @@ impl Follower {
     }
 }
 
-/// From which checkpoint on the writers honour pins. While copy A is being written, what it said before is not
-/// known, and that may have revoked pins already. So it is read again, and if it stays torn, copy B says what
-/// was there before.
+/// From which checkpoint on the writers honour pins. While copy A is being written, what it said before is
+/// not known, and that may have revoked pins already. So it is read again, and if it stays torn, copy B says
+/// what was there before.
 pub(crate) fn honoured_from(file: &dyn File) -> io::Result<u64> {
     let mut bytes = [0; 16];
     for look in 0..TORN_LOOKS {

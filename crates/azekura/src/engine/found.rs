@@ -38,8 +38,8 @@ pub(super) enum Logs {
     Rewrite,
     /// Nothing, and the last chain is read while its writer goes on.
     Follow,
-    /// As `Follow`, up to the commit of this number, which was durable before the checkpoint was written: so what
-    /// is read is kept as long as the checkpoint is pinned.
+    /// As `Follow`, up to the commit of this number, which was durable before the checkpoint was written: so
+    /// what is read is kept as long as the checkpoint is pinned.
     FollowTo(u64),
 }
 
@@ -322,8 +322,8 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
     Ok(out)
 }
 
-/// A commit that has changed tables was durable before a manifest knew of it: the log, which ends with commit `last`,
-/// has those that are in no run.
+/// A commit that has changed tables was durable before a manifest knew of it: the log, which ends with commit
+/// `last`, has those that are in no run.
 fn check_tables_seq(manifest: &Manifest, last: u64) -> Result<()> {
     match manifest.tables_seq {
         Some(seq) if seq > last => {

@@ -78,8 +78,9 @@ impl Freezer<'_> {
         commit.touched.iter().all(|&id| state.tables.get(id).is_none_or(|t| is_empty(t)))
     }
 
-    /// Freezes the memtables. False if a flush is under way, or if nothing is in them and no table has changed.
-    /// (What the log says of tables is needless when a manifest says it, as each flush makes one do.)
+    /// Freezes the memtables. False if a flush is under way, or if nothing is in them and no table has
+    /// changed. (What the log says of tables is needless when a manifest says it, as each flush makes one
+    /// do.)
     pub(super) fn rotate(&self, commit: &mut Commit) -> Result<bool> {
         let state = self.state.load();
         if state.has_frozen() || self.nothing_is_live(commit, &state) && !commit.tables_changed {

@@ -60,8 +60,8 @@ impl HiddenTables {
 }
 
 impl State {
-    /// Notes which of some tables, by id and name, are indexes of which. (A forged file may call any table so,
-    /// and very many: each list of indexes is made once.)
+    /// Notes which of some tables, by id and name, are indexes of which. (A forged file may call any table
+    /// so, and very many: each list of indexes is made once.)
     pub(super) fn attach_indexes<'a>(&mut self, tables: impl IntoIterator<Item = (u32, &'a str)>) {
         let mut indexes: BTreeMap<u32, Vec<(u32, &str)>> = BTreeMap::new();
         for (id, name) in tables {
@@ -189,8 +189,8 @@ impl Engine {
         self.catalog.changing.lock()
     }
 
-    /// A table comes whose records live so long: if they do not live until they are removed, a put is more than
-    /// its record.
+    /// A table comes whose records live so long: if they do not live until they are removed, a put is more
+    /// than its record.
     pub(super) fn note_lifetime(&self, ttl_ms: u64) {
         if ttl_ms > 0 {
             self.config.clock.use_it();

@@ -2,12 +2,12 @@
 //!
 //! The operands that wait in a table to be folded all have one operator: the first that came. So two of them
 //! on one key always fold to one, and a key never has more than one record in a run. Another operator reads
-//! the value and puts what it makes. So does every operator in a table with records that expire, for whether an
-//! operand came before or after that time cannot be told later; in one with indexes, which need the old value;
-//! and in one whose values are fed.
+//! the value and puts what it makes. So does every operator in a table with records that expire, for whether
+//! an operand came before or after that time cannot be told later; in one with indexes, which need the old
+//! value; and in one whose values are fed.
 //!
-//! All that is known is raised under the commit lock, before a commit that makes it so is visible. A commit with
-//! an operand that came too late for it conflicts.
+//! All that is known is raised under the commit lock, before a commit that makes it so is visible. A commit
+//! with an operand that came too late for it conflicts.
 
 use super::batch::{Batch, BatchPart};
 use super::history::conflict_error;

@@ -84,9 +84,9 @@ impl Engine {
         batch.durable = true;
         let seq = self.commit(batch)?;
         if !gone.is_empty() {
-            // It is committed, whatever becomes of this. Without room for a checkpoint the space is free after the
-            // next one: that of a flush a second later, or of a writer that needs room. After any other error the
-            // handle is poisoned, and says so from then on.
+            // It is committed, whatever becomes of this. Without room for a checkpoint the space is free
+            // after the next one: that of a flush a second later, or of a writer that needs room. After any
+            // other error the handle is poisoned, and says so from then on.
             let _later = self.checkpoints().write_if_open();
         }
         Ok(seq)
@@ -131,8 +131,8 @@ impl Engine {
         })
     }
 
-    /// Removes a table, and its indexes. Its space is free once the readers that see it are gone. A conflict if
-    /// it is fed: then a transaction does that.
+    /// Removes a table, and its indexes. Its space is free once the readers that see it are gone. A conflict
+    /// if it is fed: then a transaction does that.
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
         self.drop_tables(|state| {
             let table = self.shown_table(state, name)?;
@@ -147,8 +147,8 @@ impl Engine {
         self.drop_tables(|state| state.table(id).map(|table| vec![table.id]))
     }
 
-    /// As `drop_index`, unless `stays` says otherwise of the newest state, in which no table changes meanwhile.
-    /// Gives what it said.
+    /// As `drop_index`, unless `stays` says otherwise of the newest state, in which no table changes
+    /// meanwhile. Gives what it said.
     pub(crate) fn drop_index_unless(
         &self,
         id: u32,
@@ -179,8 +179,8 @@ impl Engine {
                 self.catalog.gone.add(table.id, before.name_when_gone(table.id));
                 self.catalog.names.remove(&table.name);
                 self.forget_table(commit, table);
-                // No durable checkpoint names them any more. Recovery passes over the log's records of unknown
-                // tables, so values may go too.
+                // No durable checkpoint names them any more. Recovery passes over the log's records of
+                // unknown tables, so values may go too.
                 table.levels.iter().flat_map(|l| &l.runs).for_each(|run| run.free_on_drop());
             }
             self.note_memory(commit);
@@ -188,8 +188,8 @@ impl Engine {
     }
 
     /// Lets go of what a commit has dropped. The newest checkpoint names its runs, and the log behind that
-    /// refers to its large values. The rest of its memory goes with the next checkpoint too, when nobody waits
-    /// for it. `at_once`: it goes now. (A log may make and drop very many tables.)
+    /// refers to its large values. The rest of its memory goes with the next checkpoint too, when nobody
+    /// waits for it. `at_once`: it goes now. (A log may make and drop very many tables.)
     pub(super) fn tables_are_gone(&self, commit: &mut Commit, before: &State, gone: &[u32], at_once: bool) {
         if gone.is_empty() {
             return;

@@ -199,7 +199,8 @@ impl Block {
         }
     }
 
-    /// The reference of record `i`, if its value is in a value segment, or what its operand appends or unites.
+    /// The reference of record `i`, if its value is in a value segment, or what its operand appends or
+    /// unites.
     #[inline(always)]
     pub(crate) fn reference(&self, i: usize) -> Option<&[u8]> {
         let content = self.content(i);

@@ -154,8 +154,8 @@ impl TableChange {
         if let TableChange::Made(table) = self { table.ttl_ms } else { 0 }
     }
 
-    /// Whether it would show if the commit's `others`, the parts of other kinds, were not there. (Nobody sees the
-    /// table of an index without its records.)
+    /// Whether it would show if the commit's `others`, the parts of other kinds, were not there. (Nobody sees
+    /// the table of an index without its records.)
     pub(crate) fn is_joint(&self, others: usize) -> bool {
         match self {
             TableChange::Made(table) => others > 0 && !is_hidden(&table.name),

@@ -34,8 +34,8 @@ const MARK_MAX: usize = 255;
 const EVEN_MARKS: usize = 32;
 /// A bit of `shift`: the keys are not evenly spread.
 const UNEVEN: u8 = 0x80;
-/// A bit of `tag`: the page is general. The next one: it has a column of expiries. The other bits are the tag of
-/// all records, or `MIXED`.
+/// A bit of `tag`: the page is general. The next one: it has a column of expiries. The other bits are the tag
+/// of all records, or `MIXED`.
 const GENERAL: u8 = 0x80;
 const EXPIRING: u8 = 0x40;
 const MIXED: u8 = 0x3f;
@@ -124,8 +124,8 @@ impl Guide {
         Ok(guide)
     }
 
-    /// Lays out the columns. Returns where the last one ends. `expiring`: the bytes of a page with a column of
-    /// expiries.
+    /// Lays out the columns. Returns where the last one ends. `expiring`: the bytes of a page with a column
+    /// of expiries.
     fn lay_out_fixed(&mut self, expiring: Option<&[u8]>) -> Result<usize, &'static str> {
         let is_of_one = Tag::from_code(self.tag).ok_or("unknown tag")? == Tag::Expiring;
         if is_of_one != expiring.is_some() {

@@ -1,7 +1,7 @@
 //! Operands: records that change the value of a key without knowing it.
 //!
-//! An operand is stored with the tag `Expiring` and the word `OPERAND_WORD`, which is no time, in front of its
-//! bytes. Those of a number are nine:
+//! An operand is stored with the tag `Expiring` and the word `OPERAND_WORD`, which is no time, in front of
+//! its bytes. Those of a number are nine:
 //!
 //! ```text
 //! u8 operator: 0 = clash, 1 = add, 2 = add f64, 3 = min i64, 4 = max i64, 5 = min u64, 6 = max u64, 7 = min f64,
@@ -11,10 +11,10 @@
 //!
 //! `long` has the operators whose operands have a length.
 //!
-//! What stands under its key in anything older is its base. An operand is *folded*: with another one below it to
-//! one operand, with a value of eight bytes to a value, with nothing at all to a value too, which is the operand
-//! itself. All operators but `add f64` are associative, so it does not matter what is folded first. Two
-//! operators do not meet on one key: see `engine/operators.rs`.
+//! What stands under its key in anything older is its base. An operand is *folded*: with another one below it
+//! to one operand, with a value of eight bytes to a value, with nothing at all to a value too, which is the
+//! operand itself. All operators but `add f64` are associative, so it does not matter what is folded first.
+//! Two operators do not meet on one key: see `engine/operators.rs`.
 //!
 //! A value of another length is no number. With it an operand is folded to a *clash*, which hides all that is
 //! older as a value does. It says what the value was, and whoever reads it gets an error:

@@ -13,8 +13,8 @@ pub(crate) enum Tag {
     /// The record is one of the first two until it expires. A word that says when stands before it: see
     /// `expiry`.
     Expiring = 3,
-    /// The record changes what is older: see `operand`. No record is stored with this tag: a word says it of an
-    /// `Expiring` one.
+    /// The record changes what is older: see `operand`. No record is stored with this tag: a word says it of
+    /// an `Expiring` one.
     Operand = 4,
 }
 

@@ -144,8 +144,8 @@ impl ChainReader {
         Ok(true)
     }
 
-    /// Reads up to the frame in which the commit of a number ends, or a later one. Nothing is looked at behind
-    /// it: the writer may have written there, given it back and used it for other things since.
+    /// Reads up to the frame in which the commit of a number ends, or a later one. Nothing is looked at
+    /// behind it: the writer may have written there, given it back and used it for other things since.
     pub(crate) fn read_to(
         &mut self,
         file: &dyn File,

@@ -11,8 +11,8 @@ use crate::format::expiry::Content;
 use crate::format::operand::{ABSENT, Folded, Gathering, Operand, STORED_BYTES, is_long};
 
 impl Merger {
-    /// As `fill_fixed`, of records of which some are operands. (A record of this length that is none has a value
-    /// of nine bytes, so that what is folded onto it is as long, too.)
+    /// As `fill_fixed`, of records of which some are operands. (A record of this length that is none has a
+    /// value of nine bytes, so that what is folded onto it is as long, too.)
     pub(super) fn fill_folding_fixed(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
         let target = out.heads.len().saturating_add(limit);
         let ranks_of = |sources: &[MergeSource]| -> Vec<u128> {

@@ -27,8 +27,8 @@ use copy::copy_block;
 use folding::Pending;
 use tree::Tree;
 
-/// One `fill` adds at most about so many bytes of values, and of keys that are not numbers. Long keys with a long
-/// prefix are few bytes in their pages, and here they are whole.
+/// One `fill` adds at most about so many bytes of values, and of keys that are not numbers. Long keys with a
+/// long prefix are few bytes in their pages, and here they are whole.
 const FILL_BYTES_MAX: usize = 4 << 20;
 
 /// How the sources are read.
@@ -152,8 +152,8 @@ impl Merger {
         self.ranges.clone()
     }
 
-    /// Appends about `limit` more records to `out`, or fewer if these are long. True when all sources have been
-    /// read. REQUIRES: `out` has the form that `fixed` tells.
+    /// Appends about `limit` more records to `out`, or fewer if these are long. True when all sources have
+    /// been read. REQUIRES: `out` has the form that `fixed` tells.
     pub(crate) fn fill(&mut self, out: &mut Block, limit: usize) -> Result<bool> {
         match self.mode {
             Mode::Chain => self.fill_chain(out, limit),

@@ -27,12 +27,12 @@ const LOOKS: u32 = 20;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 impl Mirror {
-    /// A mirror of the database `source` in the file `path`, which is made if there is none. Nothing is copied
-    /// yet: see [`step`](Mirror::step) and [`run`](Mirror::run).
+    /// A mirror of the database `source` in the file `path`, which is made if there is none. Nothing is
+    /// copied yet: see [`step`](Mirror::step) and [`run`](Mirror::run).
     ///
     /// # Errors
-    /// `Open` if one of them cannot be opened, or `path` is no mirror; `Invalid` if it mirrors something else,
-    /// or the options are; `Locked` if another process keeps it, or reads it without following;
+    /// `Open` if one of them cannot be opened, or `path` is no mirror; `Invalid` if it mirrors something
+    /// else, or the options are; `Locked` if another process keeps it, or reads it without following;
     /// `NotADatabase`.
     pub fn open(source: impl AsRef<Path>, path: impl AsRef<Path>, options: CopyOptions) -> Result<Mirror> {
         let (source, path) = (source.as_ref(), &*resolved(path.as_ref())?);
@@ -159,8 +159,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// What was left where a mirror is to be built, if it can be built in. A mirror that lost its name there may
-    /// still be read: then the name goes, and the file stays to who reads it.
+    /// What was left where a mirror is to be built, if it can be built in. A mirror that lost its name there
+    /// may still be read: then the name goes, and the file stays to who reads it.
     fn left_beside(&self, beside: &Path) -> Result<Option<Arc<dyn File>>> {
         let Some(file) = open_locked(self.storage.as_ref(), beside)? else { return Ok(None) };
         if !is_left_behind(beside, file.as_ref())? {

@@ -50,8 +50,8 @@ pub(super) struct LogReader {
     waiting_bytes: u64,
 }
 
-/// The mirror's state before the newest checkpoint. Frames that are read for the newer one are seen by it too.
-/// It shows commits which the newer one has in its runs, and values in places that they have left since.
+/// The mirror's state before the newest checkpoint. Frames that are read for the newer one are seen by it
+/// too. It shows commits which the newer one has in its runs, and values in places that they have left since.
 struct Before {
     flushed_seq: u64,
     tables: BTreeSet<u32>,
@@ -71,8 +71,8 @@ impl Chain {
         if self.log.end_frame == u64::MAX { self.log.durable_below } else { self.log.end_frame }
     }
 
-    /// The same, or a higher number by which a chain that goes on is known. (One that has ended may have had more
-    /// frames once. They do not count.)
+    /// The same, or a higher number by which a chain that goes on is known. (One that has ended may have had
+    /// more frames once. They do not count.)
     fn goal_with(&self, number: impl Fn(u64) -> u64) -> u64 {
         if self.log.end_frame == u64::MAX { self.goal().max(number(self.log.chain)) } else { self.goal() }
     }
@@ -196,7 +196,8 @@ impl LogReader {
         taken
     }
 
-    /// Whether all frames were read that the manifest knows to be durable, and those below each chain's number.
+    /// Whether all frames were read that the manifest knows to be durable, and those below each chain's
+    /// number.
     pub(super) fn has_below(&self, number: impl Fn(u64) -> u64) -> bool {
         self.chains.iter().all(|c| c.reader.number() >= c.goal_with(&number))
     }

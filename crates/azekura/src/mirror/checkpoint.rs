@@ -2,8 +2,8 @@
 //!
 //! These frames are written before the superblock that needs them. Until it is there, who opens the mirror
 //! finds them as the log of the checkpoint before. That is right if they were written while that one was the
-//! newest. If they know of one in between, the chain is closed first (`seal`): else a table might be seen with
-//! the name that it had before, and with commits that came after.
+//! newest. If they know of one in between, the chain is closed first (`seal`): else a table might be seen
+//! with the name that it had before, and with commits that came after.
 
 use super::chain::{Arrival, LogReader};
 use super::dest::{Dest, Going, Stop};
@@ -112,8 +112,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Whether a pin has kept what the newest state needs, up to this checkpoint. The state's own superblock says
-    /// whether its pins may be revoked: those of a writer without limits say nothing of pins any more.
+    /// Whether a pin has kept what the newest state needs, up to this checkpoint. The state's own superblock
+    /// says whether its pins may be revoked: those of a writer without limits say nothing of pins any more.
     fn has_kept(&self, block: &Superblock) -> bool {
         let own = self.dest.as_ref().and_then(|dest| dest.block.as_ref());
         own.is_some_and(|own| {
@@ -128,8 +128,8 @@ impl Mirror {
         own.is_some_and(|own| own.pins.revocable_from == 0 && self.pins.contains_key(&own.number))
     }
 
-    /// Ships the frames that a manifest knows to be durable, and what belongs to those that have come already.
-    /// Gives the newest commit, and how far the segments reach.
+    /// Ships the frames that a manifest knows to be durable, and what belongs to those that have come
+    /// already. Gives the newest commit, and how far the segments reach.
     fn ship_named(
         &mut self,
         block: &Superblock,

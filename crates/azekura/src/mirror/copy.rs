@@ -1,9 +1,9 @@
 //! Copying a piece of a run or a value segment, as far as the mirror lacks it.
 //!
-//! A file that was left unfinished, or that has been the mirror until another one is built, may have the right
-//! bytes in the right place already. Where the source is on another machine it is asked for a digest of what
-//! stands there, and bytes are sent only if these differ. Such a source is asked for some steps before they are
-//! wanted, so that a long way to it costs its time once for each piece, and not for each step.
+//! A file that was left unfinished, or that has been the mirror until another one is built, may have the
+//! right bytes in the right place already. Where the source is on another machine it is asked for a digest of
+//! what stands there, and bytes are sent only if these differ. Such a source is asked for some steps before
+//! they are wanted, so that a long way to it costs its time once for each piece, and not for each step.
 
 use super::dest::{Going, Stop};
 use super::going::{Mirror, Told};
@@ -21,7 +21,8 @@ const STEP_BYTES: u64 = 1 << 20;
 const EARLY_BYTES: u64 = 8 << 20;
 
 impl Mirror {
-    /// Copies what lacks of a piece. `is_good` says after each read whether the bytes are what they should be.
+    /// Copies what lacks of a piece. `is_good` says after each read whether the bytes are what they should
+    /// be.
     pub(super) fn copy(
         &mut self,
         piece: &Piece,

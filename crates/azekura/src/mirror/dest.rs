@@ -226,8 +226,8 @@ impl Dest {
         self.file.read_at(&mut there, offset).is_ok_and(|()| there == bytes)
     }
 
-    /// Whether a file that was left unfinished has a piece, or a part of one, in its place. Then it is noted as
-    /// copied, and made durable with all else.
+    /// Whether a file that was left unfinished has a piece, or a part of one, in its place. Then it is noted
+    /// as copied, and made durable with all else.
     pub(super) fn finds(&mut self, piece: &Piece, bytes: &[u8]) -> bool {
         let is_there = self.block.is_none()
             && piece.offset + piece.bytes <= self.left

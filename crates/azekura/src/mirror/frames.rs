@@ -1,5 +1,5 @@
-//! Shipping frames: the values to which they lead, a sync, the frames, another sync. So whatever frame a crash
-//! leaves in the mirror, what it leads to is there.
+//! Shipping frames: the values to which they lead, a sync, the frames, another sync. So whatever frame a
+//! crash leaves in the mirror, what it leads to is there.
 
 use super::chain::Arrival;
 use super::dest::{Going, Stop};
@@ -55,16 +55,16 @@ impl Mirror {
         Ok(shown.into_iter().flatten().copied().collect())
     }
 
-    /// Compares the values that the newest state shows as soon as frames are there with their checksums. Where
-    /// nothing has kept them in the source, others may stand in their places.
+    /// Compares the values that the newest state shows as soon as frames are there with their checksums.
+    /// Where nothing has kept them in the source, others may stand in their places.
     pub(super) fn check_shown(&mut self, batch: &[Arrival]) -> Going<()> {
         let dest = self.dest()?;
         let mut shown = batch.iter().filter(|arrival| dest.shows(arrival)).flat_map(|arrival| &arrival.shown);
         if shown.all(|value| dest.has_value(value)) { Ok(()) } else { Err(Stop::Taken) }
     }
 
-    /// Writes frames that the mirror has not, and makes them durable. If there is no room for one, those before
-    /// it are there.
+    /// Writes frames that the mirror has not, and makes them durable. If there is no room for one, those
+    /// before it are there.
     pub(super) fn ship_frames(&mut self, batch: &[Arrival]) -> Going<()> {
         let dest = self.dest()?;
         let (mut there, mut bytes, mut done) = (0, 0, Ok(()));

@@ -94,8 +94,8 @@ pub(super) struct Old {
 }
 
 impl Mirror {
-    /// Ships what there is, up to the next checkpoint or some mebibytes of the log. False if there was nothing.
-    /// The first step of a mirror that is not there yet copies the whole database.
+    /// Ships what there is, up to the next checkpoint or some mebibytes of the log. False if there was
+    /// nothing. The first step of a mirror that is not there yet copies the whole database.
     ///
     /// # Errors
     /// Those of reading the source, and of writing the mirror; `NoSpace`, after which it can be called again;
@@ -106,8 +106,8 @@ impl Mirror {
         Ok(self.step_telling(&mut |_| true)?.unwrap_or(false))
     }
 
-    /// Goes on until `goes_on` returns false. It is told the state of things after each step, each mebibyte of
-    /// a long one, and some fifty times a second while nothing comes.
+    /// Goes on until `goes_on` returns false. It is told the state of things after each step, each mebibyte
+    /// of a long one, and some fifty times a second while nothing comes.
     ///
     /// # Errors
     /// As [`step`](Mirror::step).

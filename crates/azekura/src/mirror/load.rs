@@ -17,17 +17,17 @@ use std::sync::Arc;
 
 const LOADING: &str = "reading the mirror";
 
-/// Makes both copies of the superblock durable: the next checkpoint must not write over the only one. Also where
-/// both are there, since after a failed sync one may be in the system's memory only. It may be the first, so that
-/// is not the last to be written.
+/// Makes both copies of the superblock durable: the next checkpoint must not write over the only one. Also
+/// where both are there, since after a failed sync one may be in the system's memory only. It may be the
+/// first, so that is not the last to be written.
 pub(super) fn secure(path: &Path, file: &dyn File, block: &Superblock) -> Result<()> {
     let bytes = block.encode();
     let written = file.write_durable_at(&bytes, 0).and_then(|()| file.write_durable_at(&bytes, ALIGN_BYTES));
     written.map_err(failed(path, LOADING))
 }
 
-/// Reads what a mirror has. Its last frames, and its length, may be in the system's memory only: they are written
-/// again, and all is synced.
+/// Reads what a mirror has. Its last frames, and its length, may be in the system's memory only: they are
+/// written again, and all is synced.
 pub(super) fn load(path: &Path, file: Arc<dyn File>, block: Superblock) -> Result<Dest> {
     let mut dest = Dest::new(path, file)?;
     let length = Length { path, file_bytes: dest.len, read_only: false };

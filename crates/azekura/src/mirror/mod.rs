@@ -18,8 +18,8 @@
 //! What is shipped is durable in the source: checkpoints whose second superblock was written too, and frames
 //! of which a later one says so. So a mirror never has a commit that its source may lose.
 //!
-//! A mirror's superblock says what it is, and nobody opens the file for writing until `promote` has given it a
-//! lineage of its own.
+//! A mirror's superblock says what it is, and nobody opens the file for writing until `promote` has given it
+//! a lineage of its own.
 
 mod build;
 mod chain;

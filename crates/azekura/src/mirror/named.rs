@@ -39,8 +39,8 @@ pub(super) fn pieces(manifest: &Manifest) -> Vec<Piece> {
     runs(manifest).flat_map(run).chain(values).collect()
 }
 
-/// How long the file of a manifest must be for segments of the log, and for value segments to which perhaps only
-/// the log refers.
+/// How long the file of a manifest must be for segments of the log, and for value segments to which perhaps
+/// only the log refers.
 pub(super) fn reach(manifest: &Manifest) -> u64 {
     let logs = manifest.logs.iter().map(|log| log.first.end());
     let values = manifest.values.iter();

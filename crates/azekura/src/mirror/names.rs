@@ -1,8 +1,8 @@
 //! The names of a mirror and of the file in which it is built.
 //!
-//! A name may come to lead to another file at any moment, so it is looked at again whenever that matters: what is
-//! locked must still have the name, and what loses it to a mirror that was built anew must be the mirror that
-//! was opened.
+//! A name may come to lead to another file at any moment, so it is looked at again whenever that matters:
+//! what is locked must still have the name, and what loses it to a mirror that was built anew must be the
+//! mirror that was opened.
 
 use crate::backup::failed;
 use crate::base::codec::usize_of64;
@@ -29,7 +29,8 @@ pub(super) fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Where a name leads that may be a symbolic link: what is built beside a mirror stands in the same directory.
+/// Where a name leads that may be a symbolic link: what is built beside a mirror stands in the same
+/// directory.
 pub(super) fn resolved(path: &Path) -> Result<PathBuf> {
     match std::fs::symlink_metadata(path) {
         Ok(there) if there.file_type().is_symlink() => {
@@ -63,8 +64,8 @@ pub(super) fn lock(path: &Path, file: &dyn File) -> Result<()> {
     }
 }
 
-/// Gives the file `beside` the name `path`, which `old` has until now. A file that has come to have it meanwhile
-/// keeps it.
+/// Gives the file `beside` the name `path`, which `old` has until now. A file that has come to have it
+/// meanwhile keeps it.
 ///
 /// # Errors
 /// `Open` if so, and those of the system.
@@ -97,8 +98,8 @@ pub(super) fn take_name(storage: &dyn Storage, beside: &Path, path: &Path, old: 
     }
 }
 
-/// Removes an unfinished mirror of which nobody knows what is durable: who builds the next one must not believe
-/// what it reads there.
+/// Removes an unfinished mirror of which nobody knows what is durable: who builds the next one must not
+/// believe what it reads there.
 pub(super) fn throw_away(storage: &dyn Storage, beside: &Path, file: &dyn File) {
     // What was wrong is reported already.
     if is_named(storage, beside, file).unwrap_or(false) && storage.remove(beside).is_err() {
@@ -115,8 +116,8 @@ pub(super) fn mark_replaced(path: &Path, file: &dyn File) -> Result<()> {
     file.write_at(&block, 0).and_then(|()| file.write_at(&block, ALIGN_BYTES)).map_err(at)
 }
 
-/// Whether a file is what building a mirror leaves when it is cut off: a mirror already, also one that has lost
-/// its name to another, or nothing stands where the second superblock will be, which is written last.
+/// Whether a file is what building a mirror leaves when it is cut off: a mirror already, also one that has
+/// lost its name to another, or nothing stands where the second superblock will be, which is written last.
 pub(super) fn is_left_behind(path: &Path, file: &dyn File) -> Result<bool> {
     let at = failed(path, OPENING);
     let len = file.len().map_err(&at)?;
@@ -136,8 +137,8 @@ pub(super) fn is_left_behind(path: &Path, file: &dyn File) -> Result<bool> {
     }
 }
 
-/// Makes what was left behind a file in which nothing is named, durably. What else it has stays: it may be right.
-/// At each moment it is known again as what it is.
+/// Makes what was left behind a file in which nothing is named, durably. What else it has stays: it may be
+/// right. At each moment it is known again as what it is.
 pub(super) fn forget_names(path: &Path, file: &dyn File) -> Result<()> {
     let at = failed(path, OPENING);
     if file.len().map_err(&at)? < SUPERBLOCKS_BYTES {

@@ -1,8 +1,8 @@
 //! Mirrors of a source on another machine: what goes through the pipe.
 //!
-//! The mirror's side asks and the source's side answers, in turn. What is asked is what a mirror does with its
-//! source's file, so all that makes a mirror right stands in one place, and the source's side decides nothing.
-//! Both begin with their hello. Numbers are little-endian.
+//! The mirror's side asks and the source's side answers, in turn. What is asked is what a mirror does with
+//! its source's file, so all that makes a mirror right stands in one place, and the source's side decides
+//! nothing. Both begin with their hello. Numbers are little-endian.
 //!
 //! ```text
 //! hello     "AZKMIRR\0" | u32 version | u32 CRC-32C of these
@@ -27,13 +27,13 @@
 //!             u8 1 | u8 kind of error | its text
 //! ```
 //!
-//! The **head** is both superblocks. Answers to read, pin and look have it if it is not what was sent last. It is
-//! read when all else that was asked is done. So the mirror's side knows, without another question, whether what
-//! it has been sent was read while a checkpoint was the newest (`Seen`).
+//! The **head** is both superblocks. Answers to read, pin and look have it if it is not what was sent last.
+//! It is read when all else that was asked is done. So the mirror's side knows, without another question,
+//! whether what it has been sent was read while a checkpoint was the newest (`Seen`).
 //!
 //! Checksums begin with the number of the message, so none can be lost, or come twice. Nothing that comes is
-//! believed: lengths are bounded before memory is taken for them, and whether bytes are those of a database is
-//! looked at as in any file.
+//! believed: lengths are bounded before memory is taken for them, and whether bytes are those of a database
+//! is looked at as in any file.
 
 mod remote;
 mod serve;

@@ -40,9 +40,9 @@ const PROMOTING: &str = "promoting the mirror";
 /// ```
 ///
 /// # Errors
-/// `Invalid` if it is no mirror, `Locked` while it is kept or read without following, those of opening it, and
-/// `Io`. `Corrupt` or `Truncated` if it is damaged as far as opening a database would tell: then it stays a
-/// mirror. (`Db::check` looks at all of it.)
+/// `Invalid` if it is no mirror, `Locked` while it is kept or read without following, those of opening it,
+/// and `Io`. `Corrupt` or `Truncated` if it is damaged as far as opening a database would tell: then it stays
+/// a mirror. (`Db::check` looks at all of it.)
 pub fn promote(path: impl AsRef<Path>) -> Result<()> {
     promote_on(&OsStorage, resolved(path.as_ref())?)
 }

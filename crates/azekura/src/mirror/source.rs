@@ -32,8 +32,8 @@ pub(super) struct Source {
 
 /// What a source on another machine does beside being read.
 pub(super) trait Afar: Send + Sync {
-    /// Looks at the file, when something has come at the log's tail, or a checkpoint, or the time is over. What
-    /// the superblocks and the log are read for afterwards is as it was then, until more is asked.
+    /// Looks at the file, when something has come at the log's tail, or a checkpoint, or the time is over.
+    /// What the superblocks and the log are read for afterwards is as it was then, until more is asked.
     ///
     /// # Errors
     /// Those of the way to it, and its own.
@@ -78,7 +78,8 @@ impl Source {
         Ok([parse(a)?, parse(b)?])
     }
 
-    /// The newest checkpoint, if it is surely durable: the second superblock is written when the first one is.
+    /// The newest checkpoint, if it is surely durable: the second superblock is written when the first one
+    /// is.
     pub(super) fn newest(&self) -> Result<Option<Superblock>> {
         let blocks = self.blocks()?;
         if blocks[0] == blocks[1] {
@@ -87,8 +88,8 @@ impl Source {
         Ok(newer(blocks).filter(|block| self.settled.as_ref() == Some(block)))
     }
 
-    /// Lets the newer superblock count although the other one is not the same, if nobody writes the file any more
-    /// who could write that. Whoever opens the file takes it, too, and it is made durable first.
+    /// Lets the newer superblock count although the other one is not the same, if nobody writes the file any
+    /// more who could write that. Whoever opens the file takes it, too, and it is made durable first.
     pub(super) fn settle(&mut self) -> Result<()> {
         let Some(block) = newer(self.blocks()?) else { return Ok(()) };
         let at = failed(&self.path, "looking whether somebody writes it");

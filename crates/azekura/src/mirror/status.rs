@@ -10,8 +10,8 @@ pub struct MirrorStatus {
     pub checkpoint: u64,
     /// The newest commit in it, durably.
     pub commit: u64,
-    /// How many commits it is behind, of those that the source is known to have. The source may have more that
-    /// are not durable yet, or not looked at.
+    /// How many commits it is behind, of those that the source is known to have. The source may have more
+    /// that are not durable yet, or not looked at.
     pub behind_commits: u64,
     /// Bytes that it lacks, as far as is known.
     pub behind_bytes: u64,

@@ -219,8 +219,8 @@ impl Run {
         Ok(())
     }
 
-    /// Hands the record of a key to `f`, if it is there, expired or not. This does not count as reading: a page of records
-    /// does not come into the cache. (Pages of the filter do.)
+    /// Hands the record of a key to `f`, if it is there, expired or not. This does not count as reading: a
+    /// page of records does not come into the cache. (Pages of the filter do.)
     pub(crate) fn look<R>(&self, key: SortKey<'_>, f: impl FnOnce(Tag, &[u8]) -> R) -> Result<Option<R>> {
         let Some(page) = self.meta()?.page_of(key) else { return Ok(None) };
         let handle = self.page_unread(page)?;

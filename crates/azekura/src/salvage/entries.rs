@@ -14,8 +14,8 @@ pub(super) fn state_of(block: &Block) -> Option<IndexState> {
     if is_state { IndexState::decode(block.value(0)).ok() } else { None }
 }
 
-/// Whether a table whose name is lost seems to be that of an index: commits put state records there, or entries,
-/// which are empty and end with the key of a record that the same commit puts.
+/// Whether a table whose name is lost seems to be that of an index: commits put state records there, or
+/// entries, which are empty and end with the key of a record that the same commit puts.
 pub(super) fn is_index(id: u32, commits: &Commits, hash_seed: Option<u64>) -> bool {
     commits.values().all(|commit| {
         let parts = commit.parts.iter().filter(|part| part.change.is_none());

@@ -58,9 +58,9 @@ impl Fates {
         self.made.get(&id).is_some_and(|&made| made > seq)
     }
 
-    /// The commit after this one that has dropped the table. A commit in the log need not have been acknowledged:
-    /// what a crash has left behind a missing frame never happened. So if there is anything newer of the table,
-    /// nobody has dropped it.
+    /// The commit after this one that has dropped the table. A commit in the log need not have been
+    /// acknowledged: what a crash has left behind a missing frame never happened. So if there is anything
+    /// newer of the table, nobody has dropped it.
     pub(super) fn dropped_after(&self, id: u32, seq: u64) -> Option<u64> {
         self.dropped
             .get(&id)

@@ -28,8 +28,8 @@ pub(super) struct Log {
     pub(super) used_since: BTreeSet<u32>,
 }
 
-/// Reads the commits in `frames`. With the manifest of the newest checkpoint, and its number, only those in frames
-/// that it names. Commits that are in its runs are left out.
+/// Reads the commits in `frames`. With the manifest of the newest checkpoint, and its number, only those in
+/// frames that it names. Commits that are in its runs are left out.
 pub(super) fn read(
     input: &Input,
     mut frames: Vec<FrameAt>,

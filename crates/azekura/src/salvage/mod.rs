@@ -57,11 +57,11 @@ use values::Values;
 ///
 /// If the newest manifest is damaged ([`SalvageReport::manifest`]), records and tables that were deleted or
 /// replaced may be back: free space looks the same as the rest then. Salvage knows which of two versions is
-/// newer if the meta blocks of their runs are whole. A table is left out, and reported, if a commit in the log has
-/// dropped it and nothing newer of it is found. Records that only that manifest held, as those of small
-/// tables, are lost with it. If only commits of a table are left, without the one that made it, the table
-/// gets a number for a name. If no key tells its kind, it is taken for an ordered one, and the report says
-/// so.
+/// newer if the meta blocks of their runs are whole. A table is left out, and reported, if a commit in the
+/// log has dropped it and nothing newer of it is found. Records that only that manifest held, as those of
+/// small tables, are lost with it. If only commits of a table are left, without the one that made it, the
+/// table gets a number for a name. If no key tells its kind, it is taken for an ordered one, and the report
+/// says so.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("azekura-doc-salvage-{}", std::process::id()));

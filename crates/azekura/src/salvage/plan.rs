@@ -104,9 +104,9 @@ pub(super) fn by_manifest(
     plan
 }
 
-/// Adds tables that the manifest does not name. One whose id it has given out was dropped, and nothing of it is
-/// needed, unless it was made later. The commit that made it may be lost: a table that is written to since then
-/// seems to be there.
+/// Adds tables that the manifest does not name. One whose id it has given out was dropped, and nothing of it
+/// is needed, unless it was made later. The commit that made it may be lost: a table that is written to since
+/// then seems to be there.
 fn add_young(
     plan: &mut Plan,
     (manifest, known_until): (&Manifest, u64),
@@ -129,8 +129,8 @@ fn add_young(
     }
 }
 
-/// Reports tables that may have been made by commits that are lost. If somebody has dropped them since, nothing else
-/// tells it.
+/// Reports tables that may have been made by commits that are lost. If somebody has dropped them since,
+/// nothing else tells it.
 fn report_unknown<'a>(plan: &Plan, parts: impl Iterator<Item = &'a RecordPart>, report: &mut SalvageReport) {
     let is_unknown = |part: &&RecordPart| part.change.is_none() && !plan.contains_key(&part.table);
     let unknown: BTreeSet<u32> = parts.filter(is_unknown).map(|part| part.table).collect();
@@ -218,7 +218,8 @@ pub(super) fn by_identity(
 /// Names of tables as labels of runs have them: up to which commit, in which run, and the name.
 type Names = HashMap<u32, (u64, u64, String)>;
 
-/// Gives tables the names that labels have for them, unless an older manifest names them. Each gets some name.
+/// Gives tables the names that labels have for them, unless an older manifest names them. Each gets some
+/// name.
 fn name_all(plan: &mut Plan, names: &Names, known: &Known<'_>) {
     for (id, table) in plan {
         match names.get(id) {
@@ -229,8 +230,9 @@ fn name_all(plan: &mut Plan, names: &Names, known: &Known<'_>) {
     }
 }
 
-/// Gives tables their newest names, leaves out what was dropped, and reports that. `known_as_of` gives two commits
-/// for a table: how recent the name in the plan is, and when the table is last known to have been there.
+/// Gives tables their newest names, leaves out what was dropped, and reports that. `known_as_of` gives two
+/// commits for a table: how recent the name in the plan is, and when the table is last known to have been
+/// there.
 fn meet(plan: &mut Plan, fates: &Fates, known_as_of: impl Fn(u32) -> (u64, u64), report: &mut SalvageReport) {
     let mut gone = Vec::new();
     plan.retain(|&id, table| {
@@ -253,8 +255,8 @@ fn what_is(name: &str) -> String {
     }
 }
 
-/// Reports tables that are left out, and which commits have dropped them. Where all of the log is there it is no
-/// loss. It is seldom one elsewhere, so all of them are one line among the losses.
+/// Reports tables that are left out, and which commits have dropped them. Where all of the log is there it is
+/// no loss. It is seldom one elsewhere, so all of them are one line among the losses.
 fn report_dropped(gone: &[(String, u64)], report: &mut SalvageReport) {
     let text = |(what, seq): &(String, u64)| format!("{what} is left out: commit {seq} has dropped it");
     if report.manifest && report.log_gaps == 0 || gone.len() > 1 {

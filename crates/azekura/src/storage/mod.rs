@@ -106,7 +106,8 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn len(&self) -> io::Result<u64>;
 
-    /// What tells the file from all others that there are now, whatever names it has. None if that is not known.
+    /// What tells the file from all others that there are now, whatever names it has. None if that is not
+    /// known.
     ///
     /// # Errors
     /// The system's error.
@@ -291,7 +292,8 @@ pub trait Storage: Send + Sync {
     }
 }
 
-/// Whether a name leads to this file now. Where files cannot be told from each other, whether it leads to one.
+/// Whether a name leads to this file now. Where files cannot be told from each other, whether it leads to
+/// one.
 ///
 /// # Errors
 /// The system's, but for a name that leads to no file.

@@ -48,8 +48,8 @@ pub(crate) fn expiry_after(now: u64, ttl: Duration) -> Expiry {
 }
 
 impl ReadTxn {
-    /// How long a record will be there; none if it is not. As all of a transaction, by one time: that at which
-    /// it began.
+    /// How long a record will be there; none if it is not. As all of a transaction, by one time: that at
+    /// which it began.
     ///
     /// # Errors
     /// As [`get`](ReadTxn::get).

@@ -1,8 +1,8 @@
 //! What the feed gets of a commit: its changes, gathered before the commit lock is taken.
 //!
 //! If they are not what the feed is to have when the commit gets its number, they are gathered anew
-//! (`engine/fed.rs`), as often as it takes. So what commits do to tables that are fed meets no conflict that it
-//! would not meet elsewhere, but for one with the beginning of the feed itself.
+//! (`engine/fed.rs`), as often as it takes. So what commits do to tables that are fed meets no conflict that
+//! it would not meet elsewhere, but for one with the beginning of the feed itself.
 //!
 //! Values before are read from a snapshot. What the commit writes counts as read from it then, so no other
 //! commit has come between.

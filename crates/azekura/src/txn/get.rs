@@ -67,8 +67,8 @@ pub(crate) fn is_gone(expiry: Expiry, now: impl FnOnce() -> u64) -> bool {
 }
 
 /// Hands the newest record of a key at a snapshot to `f`, with the time at which it expires, unless there is
-/// none, or it is deleted, or has expired at `now`. Its tag is `Put` or `Large`, or `Operand` for a value that was
-/// gathered of operands and parts that stand apart.
+/// none, or it is deleted, or has expired at `now`. Its tag is `Put` or `Large`, or `Operand` for a value
+/// that was gathered of operands and parts that stand apart.
 #[inline]
 pub(crate) fn lookup<'a, R>(
     t: &'a TableState,

@@ -214,8 +214,8 @@ impl WriteTxn {
         Ok(())
     }
 
-    /// Checks that what was added to unique indexes is unique. Gives what was read for that, by table. An index
-    /// that was dropped meanwhile refuses nothing: the commit will conflict.
+    /// Checks that what was added to unique indexes is unique. Gives what was read for that, by table. An
+    /// index that was dropped meanwhile refuses nothing: the commit will conflict.
     ///
     /// # Errors
     /// `NotUnique`.
@@ -282,7 +282,8 @@ impl WriteTxn {
         Cursor::new(db, state, table, seq, read.now_if_used(), Vec::new(), Limits::none())
     }
 
-    /// The error of two records with the same values. None if the index was dropped since they were looked at.
+    /// The error of two records with the same values. None if the index was dropped since they were looked
+    /// at.
     #[cold]
     fn not_unique(&self, added: &Added, other: &[u8]) -> Option<Error> {
         let state = self.db.engine.state.load();

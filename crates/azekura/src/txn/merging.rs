@@ -14,9 +14,9 @@ impl WriteTxn {
     /// write to the key: all such changes count, in the order of the commits.
     ///
     /// In a table with indexes, with records that expire, or whose values are fed, and with another operator
-    /// than the one whose operands wait there to be folded, it reads the value and puts what becomes of it, as
-    /// [`increment`](WriteTxn::increment) does. ([`Table::merge`] says where it must read, too.) Then it may
-    /// conflict, also in [`commit_blind`](WriteTxn::commit_blind).
+    /// than the one whose operands wait there to be folded, it reads the value and puts what becomes of it,
+    /// as [`increment`](WriteTxn::increment) does. ([`Table::merge`] says where it must read, too.) Then it
+    /// may conflict, also in [`commit_blind`](WriteTxn::commit_blind).
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-txnmerge-{}.azk", std::process::id()));
@@ -33,9 +33,9 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](WriteTxn::put); as [`get`](WriteTxn::get) where it reads; `Invalid` for elements of which not all
-    /// are whole. `WrongType` if it is known now that the value is no number, or no whole number of elements. If
-    /// not, whoever reads it gets that error, until the key is put or removed.
+    /// As [`put`](WriteTxn::put); as [`get`](WriteTxn::get) where it reads; `Invalid` for elements of which
+    /// not all are whole. `WrongType` if it is known now that the value is no number, or no whole number of
+    /// elements. If not, whoever reads it gets that error, until the key is put or removed.
     pub fn merge(&mut self, table: &Table, key: impl AsRef<[u8]>, merge: Merge<'_>) -> Result<()> {
         self.merge_given(table, key.as_ref(), &Given::of(merge)?)
     }
@@ -78,8 +78,8 @@ impl WriteTxn {
         Ok(())
     }
 
-    /// Adds an operand that has a length to what the transaction has written to the key. They are folded when it
-    /// is committed, unless that would need what stands apart, or when it expires.
+    /// Adds an operand that has a length to what the transaction has written to the key. They are folded when
+    /// it is committed, unless that would need what stands apart, or when it expires.
     fn merge_long(
         &mut self,
         table: &Table,

@@ -46,8 +46,8 @@ pub struct ReadTxn {
     last: Cell<(u32, usize, usize)>,
     ahead: RefCell<ReadAhead>,
     pub(crate) snapshot: Snapshot,
-    /// The time by which records have expired or not: that at which it began. (None where nothing expired then:
-    /// the snapshot has no record that expires.)
+    /// The time by which records have expired or not: that at which it began. (None where nothing expired
+    /// then: the snapshot has no record that expires.)
     now: OnceCell<u64>,
     pub(crate) db: Db,
 }
@@ -325,8 +325,8 @@ impl ReadTxn {
     /// value.
     ///
     /// # Errors
-    /// As [`get`](ReadTxn::get), if one of the values cannot be read: `f` may have had some of the others before.
-    /// They can be read one by one.
+    /// As [`get`](ReadTxn::get), if one of the values cannot be read: `f` may have had some of the others
+    /// before. They can be read one by one.
     pub fn get_many_with<K: AsRef<[u8]>>(
         &self,
         table: &Table,

@@ -1,12 +1,12 @@
 //! What a transaction has done with tables, and what it knows of names.
 //!
-//! A table that it makes has its id from the beginning, and an empty buffer that hides whatever could be below.
-//! So its handle is good within the transaction at once, and for everybody when it is committed: until then
-//! no state has the id. A dropped table keeps its buffer, which hides all records, and each look at it that
-//! finds nothing asks whether it is dropped. So whoever changes no tables pays nothing for this.
+//! A table that it makes has its id from the beginning, and an empty buffer that hides whatever could be
+//! below. So its handle is good within the transaction at once, and for everybody when it is committed: until
+//! then no state has the id. A dropped table keeps its buffer, which hides all records, and each look at it
+//! that finds nothing asks whether it is dropped. So whoever changes no tables pays nothing for this.
 //!
-//! Names are looked up in the newest state, and each name that was looked up must stand for the same table when
-//! the transaction commits.
+//! Names are looked up in the newest state, and each name that was looked up must stand for the same table
+//! when the transaction commits.
 
 mod txn;
 

@@ -15,8 +15,9 @@ use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Hands a record's value to `f`, whose tag is none that stands for another. A large one is what `large` reads by the
-/// reference that is stored for it. With the tag `Operand` it was gathered, and some of it is large.
+/// Hands a record's value to `f`, whose tag is none that stands for another. A large one is what `large`
+/// reads by the reference that is stored for it. With the tag `Operand` it was gathered, and some of it is
+/// large.
 #[inline(always)]
 pub(crate) fn resolve<R>(
     tag: Tag,

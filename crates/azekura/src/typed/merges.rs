@@ -65,8 +65,8 @@ macro_rules! merges {
 macro_rules! appends {
     ($of:ty, $bytes:expr) => {
         impl<K: Key + ?Sized> TypedTable<K, $of> {
-            /// Puts more behind a value that is not read, as [`Table::merge`](crate::Table::merge) does (absent =
-            /// empty).
+            /// Puts more behind a value that is not read, as [`Table::merge`](crate::Table::merge) does
+            /// (absent = empty).
             ///
             /// # Errors
             /// As `put`.
@@ -76,7 +76,8 @@ macro_rules! appends {
         }
 
         impl<K: Key + ?Sized> TypedWrite<'_, K, $of> {
-            /// Puts more behind a value that is not read, as [`merge`](crate::WriteTxn::merge) does (absent = empty).
+            /// Puts more behind a value that is not read, as [`merge`](crate::WriteTxn::merge) does (absent =
+            /// empty).
             ///
             /// # Errors
             /// As `put`.
@@ -91,7 +92,8 @@ appends!([u8], <[u8]>::as_ref);
 appends!(str, str::as_bytes);
 
 impl<K: Key + ?Sized> TypedTable<K, [u8]> {
-    /// Unites a set that is not read with elements of `width` bytes, as [`Merge::Union`] says (absent = empty).
+    /// Unites a set that is not read with elements of `width` bytes, as [`Merge::Union`] says (absent =
+    /// empty).
     ///
     /// # Errors
     /// As `put`; `Invalid` for elements of which not all are whole.
@@ -101,7 +103,8 @@ impl<K: Key + ?Sized> TypedTable<K, [u8]> {
 }
 
 impl<K: Key + ?Sized> TypedWrite<'_, K, [u8]> {
-    /// Unites a set that is not read with elements of `width` bytes, as [`Merge::Union`] says (absent = empty).
+    /// Unites a set that is not read with elements of `width` bytes, as [`Merge::Union`] says (absent =
+    /// empty).
     ///
     /// # Errors
     /// As `put`; `Invalid` for elements of which not all are whole.

@@ -48,8 +48,8 @@ impl Touched {
         }
     }
 
-    /// The stretch of [`ENTER_BYTES`] in which byte `at` is, the first time that it is asked for, if all of it
-    /// is before byte `written`. No stretch is asked for twice, so that a file that is not in memory costs
+    /// The stretch of [`ENTER_BYTES`] in which byte `at` is, the first time that it is asked for, if all of
+    /// it is before byte `written`. No stretch is asked for twice, so that a file that is not in memory costs
     /// hardly more. Only the first 64 of a segment are, which most segments do not have.
     pub(super) fn ask(&self, at: u64, written: u64, segment_bytes: u64) -> Option<Range<u64>> {
         let number = at / ENTER_BYTES;

@@ -1,11 +1,11 @@
 //! Counters: numbers that are incremented at random, many in a transaction, by one thread, and got; then one
 //! number, by four threads, each time in a transaction of its own.
 //!
-//! Each peer adds as its users do. Azekura and RocksDB merge a number into a key without reading it. SQLite does
-//! it in one statement. LMDB and redb get and put in the transaction, which is the only one that writes. All
-//! others get before the transaction, add and put, under a lock that their writers share, for between the two
-//! nobody else may write. What is put off until a counter is read or merged is paid by the gets, or by whoever
-//! merges: adds are counted until they are synced. Each counter that is got is compared.
+//! Each peer adds as its users do. Azekura and RocksDB merge a number into a key without reading it. SQLite
+//! does it in one statement. LMDB and redb get and put in the transaction, which is the only one that writes.
+//! All others get before the transaction, add and put, under a lock that their writers share, for between the
+//! two nobody else may write. What is put off until a counter is read or merged is paid by the gets, or by
+//! whoever merges: adds are counted until they are synced. Each counter that is got is compared.
 
 use super::bench::{Bench, STRIDE};
 use crate::counters::Io;

@@ -1,11 +1,13 @@
 //! Records put with every change kept for a reader, beside the same without.
 //!
-//! Each peer keeps the changes as its users do. Azekura has a feed. RocksDB reads its log again, which it keeps
-//! for longer. In SQLite a trigger inserts into a table of changes. LMDB, redb and fjall put each change into a
-//! second ordered table in the same transaction. Nobody removes changes that were taken. Azekura tells only what
-//! is durable, the others what is committed. Peers with one table and no log to be read take no part.
+//! Each peer keeps the changes as its users do. Azekura has a feed. RocksDB reads its log again, which it
+//! keeps for longer. In SQLite a trigger inserts into a table of changes. LMDB, redb and fjall put each
+//! change into a second ordered table in the same transaction. Nobody removes changes that were taken.
+//! Azekura tells only what is durable, the others what is committed. Peers with one table and no log to be
+//! read take no part.
 //!
-//! All changes are taken after reopening, and then once more while other changes are made to the same records.
+//! All changes are taken after reopening, and then once more while other changes are made to the same
+//! records.
 
 use super::bench::Bench;
 use crate::counters::Io;

@@ -1,11 +1,13 @@
-//! A cache: records that live for a time are put all the time, as many in each life as there are to be at once.
+//! A cache: records that live for a time are put all the time, as many in each life as there are to be at
+//! once.
 //!
 //! Who knows how long records live is told so once. Azekura lets them go by themselves. RocksDB gets the time
-//! behind each value, which gets compare, and a compaction filter. All others are told in the same transaction
-//! what to remove, so a program that uses them has to keep a queue of that, which costs nothing here.
+//! behind each value, which gets compare, and a compaction filter. All others are told in the same
+//! transaction what to remove, so a program that uses them has to keep a queue of that, which costs nothing
+//! here.
 //!
-//! It goes on for ten lives, at a fixed rate. Then who keeps up differs in what it takes: of the processor, of
-//! the file and of memory. These are to stay flat once the cache is full.
+//! It goes on for ten lives, at a fixed rate. Then who keeps up differs in what it takes: of the processor,
+//! of the file and of memory. These are to stay flat once the cache is full.
 
 use super::bench::Bench;
 use crate::counters;

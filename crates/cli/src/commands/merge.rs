@@ -1,5 +1,5 @@
-//! `azekura merge`: changes a number, a list or a set, durably. It looks first, so that a mistyped key costs no
-//! value.
+//! `azekura merge`: changes a number, a list or a set, durably. It looks first, so that a mistyped key costs
+//! no value.
 
 use std::ffi::OsString;
 

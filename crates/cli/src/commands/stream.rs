@@ -102,8 +102,8 @@ fn json(report: &MirrorReport) -> serde_json::Value {
     })
 }
 
-/// What the mirror asks. If it asks nothing for too long, the process ends, and with it the pins that keep space
-/// in the database: it may be gone without a word.
+/// What the mirror asks. If it asks nothing for too long, the process ends, and with it the pins that keep
+/// space in the database: it may be gone without a word.
 struct Input {
     from: File,
     heard: Arc<Mutex<Instant>>,

@@ -1,5 +1,5 @@
-//! With few files that a process may have open: what goes through a whole set needs few, and a machine that is
-//! short of them has no damaged shards.
+//! With few files that a process may have open: what goes through a whole set needs few, and a machine that
+//! is short of them has no damaged shards.
 
 use crate::common::{Place, some_records, write_version};
 use azekura::Error;

@@ -9,8 +9,8 @@
 //! writer nobody opens the file. Readers share it and change nothing.
 //!
 //! Beside it another process follows the feed of changes of its tables and keeps a copy of them. It is killed
-//! too, before or after. After each kill the copy goes on from where it stands, and must be what the tables are:
-//! none of the changes was lost, and none is told twice.
+//! too, before or after. After each kill the copy goes on from where it stands, and must be what the tables
+//! are: none of the changes was lost, and none is told twice.
 //!
 //! A kill leaves the page cache alone, so this tests processes that die, not machines. For power cuts see
 //! `crash`.

@@ -1,9 +1,9 @@
 //! Mirrors: whatever is cut off, a mirror is its source after some commit, no older than what a step has
 //! acknowledged, and no newer than what the source keeps; mirroring goes on from there, to the end.
 //!
-//! A script runs while a mirror goes on with it, is closed and opened again, and is read. The mirror is on the
-//! disk of its source, which loses power with both on it, or on a disk of its own, which does so alone. It reads
-//! its source as a file, or through a pipe, which is cut now and then.
+//! A script runs while a mirror goes on with it, is closed and opened again, and is read. The mirror is on
+//! the disk of its source, which loses power with both on it, or on a disk of its own, which does so alone.
+//! It reads its source as a file, or through a pipe, which is cut now and then.
 
 mod cuts;
 mod going;

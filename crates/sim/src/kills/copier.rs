@@ -1,7 +1,7 @@
-//! The reader of the feed, which is killed too: it follows the file and keeps a copy of the tables in a database
-//! of its own, which notes in the same transaction how far it has come. So each life goes on where the one
-//! before was killed. Of tables whose old values are told, each change must find its own in the copy: one that
-//! was lost or is told twice is noticed at once.
+//! The reader of the feed, which is killed too: it follows the file and keeps a copy of the tables in a
+//! database of its own, which notes in the same transaction how far it has come. So each life goes on where
+//! the one before was killed. Of tables whose old values are told, each change must find its own in the copy:
+//! one that was lost or is told twice is noticed at once.
 
 use super::child::options;
 use super::plan::{TABLES, content, kept};
@@ -70,8 +70,8 @@ impl From<Error> for Stop {
     }
 }
 
-/// Brings a copy up to what the feed has at present. Gives how many changes that were, or none if some are gone
-/// that the copy has not seen.
+/// Brings a copy up to what the feed has at present. Gives how many changes that were, or none if some are
+/// gone that the copy has not seen.
 ///
 /// # Errors
 /// A change that cannot follow on what the copy has, and the engine's errors.
@@ -183,7 +183,8 @@ pub fn copy_anew(source: &Db, copy: &Db) -> Result<(), Error> {
     txn.commit()
 }
 
-/// After both were killed: brings the copy up to the database, and compares. Gives how many changes were told.
+/// After both were killed: brings the copy up to the database, and compares. Gives how many changes were
+/// told.
 ///
 /// # Errors
 /// Where they differ.

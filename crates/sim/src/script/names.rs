@@ -13,8 +13,8 @@ pub const INDEXES: [(&str, &str); 3] =
 /// The number of the first small table.
 pub(super) const SMALL: usize = TABLES.len();
 
-/// The numbers of the tables into which values are merged. (No record expires in them and they have no index, so
-/// that what is merged there reads nothing.)
+/// The numbers of the tables into which values are merged. (No record expires in them and they have no index,
+/// so that what is merged there reads nothing.)
 pub(super) const SUMS: usize = 1 << 16;
 pub(super) const LISTS: usize = SUMS + 1;
 pub(super) const SETS: usize = SUMS + 2;

@@ -1,7 +1,7 @@
 //! The writes of which the transactions of a script consist.
 
-/// A value's origin and length. The bytes follow from them, or are the number itself (`NUMBER`), so many equal bytes
-/// (`LIST`), or an element for each bit (`SET`).
+/// A value's origin and length. The bytes follow from them, or are the number itself (`NUMBER`), so many
+/// equal bytes (`LIST`), or an element for each bit (`SET`).
 pub type Stamp = (u32, u32);
 /// In place of the length of a number.
 pub const NUMBER: u32 = u32::MAX;

@@ -43,8 +43,8 @@ pub struct Change<'a> {
     pub table: &'a str,
     /// What was done.
     pub kind: ChangeKind<'a>,
-    /// When the record that was [put](ChangeKind::Put) expires; none if it does not. That it has expired is no
-    /// change: nothing is told then.
+    /// When the record that was [put](ChangeKind::Put) expires; none if it does not. That it has expired is
+    /// no change: nothing is told then.
     pub expires: Option<SystemTime>,
 }
 
@@ -181,8 +181,8 @@ impl Db {
     /// ```
     ///
     /// A reader in another process [follows](crate::Options::follow) the file with
-    /// [`Freshness::Log`](crate::Freshness::Log). A file that was restored from a backup, or copied, has a feed
-    /// that begins there, with numbers that no other has: who read the one before gets `FeedGap`.
+    /// [`Freshness::Log`](crate::Freshness::Log). A file that was restored from a backup, or copied, has a
+    /// feed that begins there, with numbers that no other has: who read the one before gets `FeedGap`.
     ///
     /// # Errors
     /// `FeedGap` if changes after that commit are gone, or were made before anything was fed; `Invalid` if
@@ -242,8 +242,8 @@ impl Feed {
         }
     }
 
-    /// The newest commit of which all changes were given, the last of them included: whoever has done with the
-    /// last has done with the commit. From there another reader goes on.
+    /// The newest commit of which all changes were given, the last of them included: whoever has done with
+    /// the last has done with the commit. From there another reader goes on.
     pub fn position(&self) -> u64 {
         self.done
     }

@@ -24,7 +24,8 @@ pub(super) struct Memtables<'a> {
     pub(super) state: &'a ArcSwap<State>,
     pub(super) names: &'a Names,
     pub(super) pool: &'a Arc<Pool>,
-    /// Whether the tables that the commit makes and drops are noted as indexes. Recovery does that for all at once.
+    /// Whether the tables that the commit makes and drops are noted as indexes. Recovery does that for all at
+    /// once.
     pub(super) attaches: bool,
 }
 
@@ -129,7 +130,8 @@ impl Commit {
     }
 
     /// Adds a part to an active buffer that has room for it. Notes in `nodes` where its records stand, and
-    /// returns how many bytes their keys and values have. An operand is folded with what the buffer has of its key.
+    /// returns how many bytes their keys and values have. An operand is folded with what the buffer has of
+    /// its key.
     fn insert(&mut self, active: &ActiveBuf, seq: u64, part: BatchPart) -> Result<usize> {
         if !part.segments.is_empty() {
             hold(&mut active.segments.lock(), part.segments);
@@ -156,9 +158,10 @@ impl Commit {
     }
 }
 
-/// What is added to a buffer for a record with a word. The operand of a number is folded with the newest record of
-/// its key, so that readers find all that the buffer has of it in one place. It does not get longer. (One with a
-/// length does, and a key with many would take the square of their bytes. So its readers go on to older versions.)
+/// What is added to a buffer for a record with a word. The operand of a number is folded with the newest
+/// record of its key, so that readers find all that the buffer has of it in one place. It does not get
+/// longer. (One with a length does, and a key with many would take the square of their bytes. So its readers
+/// go on to older versions.)
 fn in_buffer<'a>(
     active: &ActiveBuf,
     key: &[u8],

@@ -248,8 +248,8 @@ impl Means<'_> {
     }
 }
 
-/// The runs of a merge of the oldest levels in which all has expired, and under which nothing stands that they
-/// hide. They go without being read.
+/// The runs of a merge of the oldest levels in which all has expired, and under which nothing stands that
+/// they hide. They go without being read.
 pub(super) fn skippable(inputs: &[Arc<Level>], now: u64) -> HashSet<u64> {
     let (mut skipped, mut kept): (_, Vec<&Arc<Run>>) = (HashSet::new(), Vec::new());
     if now == 0 {

@@ -78,8 +78,8 @@ pub(in crate::engine) struct Relief {
     removes: AtomicU64,
 }
 
-/// Bytes reserved for a commit or a value. The reservation ends when this is dropped: by then they count as used
-/// space.
+/// Bytes reserved for a commit or a value. The reservation ends when this is dropped: by then they count as
+/// used space.
 pub(in crate::engine) struct Admitted<'a> {
     count: &'a AtomicU64,
     bytes: u64,

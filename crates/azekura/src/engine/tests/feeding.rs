@@ -8,7 +8,8 @@ use crate::format::block::Tag;
 use crate::format::feed::{TRIMMED_KEY, mark_key};
 use crate::storage::MemStorage;
 
-/// What counts how much is kept cannot be read: the database opens, the feed begins anew, and readers are told.
+/// What counts how much is kept cannot be read: the database opens, the feed begins anew, and readers are
+/// told.
 #[test]
 fn a_feed_that_cannot_be_read_begins_anew() {
     let damaged: [fn(u64) -> Vec<u8>; 3] =

@@ -192,8 +192,8 @@ fn is_torn(follower: &Db) -> bool {
     follower.engine.is_torn(&follower.engine.newest_state())
 }
 
-/// A table goes between the freeze and the flush, and with it all that was frozen. The newest checkpoint still has
-/// a part of the commit that made it, and copies by followers need the rest.
+/// A table goes between the freeze and the flush, and with it all that was frozen. The newest checkpoint
+/// still has a part of the commit that made it, and copies by followers need the rest.
 #[test]
 fn a_checkpoint_is_whole_soon_though_nothing_is_left_to_be_flushed() {
     let storage = MemStorage::default();
@@ -217,8 +217,8 @@ fn a_checkpoint_is_whole_soon_though_nothing_is_left_to_be_flushed() {
     assert_eq!(engine.checkpointer.lock().number, number);
 }
 
-/// A checkpoint has been written since a transaction made a table and put records. Then its writer is killed. The
-/// next one rests.
+/// A checkpoint has been written since a transaction made a table and put records. Then its writer is killed.
+/// The next one rests.
 #[test]
 fn a_checkpoint_that_is_found_torn_is_whole_soon_though_nobody_commits() {
     let disk = Hooked::default();

@@ -45,8 +45,8 @@ fn a_follower_reads_large_values_in_a_file_that_grows() {
     }
 }
 
-/// While a follower reads what a checkpoint has in the log, the writer has the next one, and the log's segments
-/// are used again. What the follower has pinned is there all the same, so it need not begin anew.
+/// While a follower reads what a checkpoint has in the log, the writer has the next one, and the log's
+/// segments are used again. What the follower has pinned is there all the same, so it need not begin anew.
 #[test]
 fn a_follower_of_checkpoints_is_not_held_up_by_tables_that_come_and_go() {
     let disk = Hooked::default();

@@ -91,8 +91,8 @@ fn very_many_indexes_of_one_table_in_a_log_are_no_trouble() {
     assert!(hidden < plain * 20, "{hidden:?}, and {plain:?} for as many tables");
 }
 
-/// Of what a log makes and drops nothing stays in memory but what the file needs until a checkpoint: the places of
-/// large values.
+/// Of what a log makes and drops nothing stays in memory but what the file needs until a checkpoint: the
+/// places of large values.
 #[test]
 fn very_many_tables_that_a_log_drops_leave_nothing_behind() {
     const TABLES: usize = 300;

@@ -78,8 +78,8 @@ impl LogThread<'_> {
         }
     }
 
-    /// Has a commit flushed that has changed tables and records, some time after it was made. What fails, as on
-    /// a full disk, is tried again after as long.
+    /// Has a commit flushed that has changed tables and records, some time after it was made. What fails, as
+    /// on a full disk, is tried again after as long.
     pub(in crate::engine) fn flush_joint(&self, since: &mut Option<Instant>) {
         let Flush { merges: Merges { installer, poison, .. }, freezer, .. } = self.syncer.flush;
         let joint = freezer.state.load().joint_seq;
@@ -95,8 +95,8 @@ impl LogThread<'_> {
         }
     }
 
-    /// Has a checkpoint written that needs no log for what was committed up to `joint`, by this thread or by that
-    /// which flushes.
+    /// Has a checkpoint written that needs no log for what was committed up to `joint`, by this thread or by
+    /// that which flushes.
     fn make_whole(&self, joint: u64) -> Result<()> {
         let flush = self.syncer.flush;
         let Flush { merges: Merges { installer, checkpoints, .. }, freezer, .. } = flush;

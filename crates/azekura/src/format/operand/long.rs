@@ -10,8 +10,8 @@
 //! The last two are those of runs alone: an operand that is too long for a page stands apart, in a value
 //! segment, as a value does.
 //!
-//! What operands and their base make is *gathered*, the newest first: nothing is read for it. So it may be some
-//! bytes and some references. In memory that is one more form:
+//! What operands and their base make is *gathered*, the newest first: nothing is read for it. So it may be
+//! some bytes and some references. In memory that is one more form:
 //!
 //! ```text
 //! u8 14   u8 operator (10, 11)   u8 element's bytes, or 0   u8 1 if it is a value, 0 if it is an operand
@@ -19,11 +19,11 @@
 //! and each part, the newest first:   u8 0 = bytes, 1 = a reference   u32 length   these
 //! ```
 //!
-//! What writes runs makes a value or an operand of it again (`engine/compaction/output.rs`), and so does who reads
-//! it. No file has it.
+//! What writes runs makes a value or an operand of it again (`engine/compaction/output.rs`), and so does who
+//! reads it. No file has it.
 //!
-//! A base that is no set, but whose length is a whole number of elements, becomes one when elements are united
-//! with it.
+//! A base that is no set, but whose length is a whole number of elements, becomes one when elements are
+//! united with it.
 
 use super::{Operator, no_operand};
 use crate::base::codec::{u32_at, u64_at, usize_of};
@@ -203,8 +203,8 @@ pub(super) fn apart(operator: Operator, reference: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The operand that stands apart: `stored` with its bytes where `reference` leads. REQUIRES: `stored` has all its
-/// bytes.
+/// The operand that stands apart: `stored` with its bytes where `reference` leads. REQUIRES: `stored` has all
+/// its bytes.
 pub(crate) fn stored_apart(stored: &[u8], reference: &[u8]) -> Result<Vec<u8>> {
     let operator = Operator::of(stored).ok_or_else(|| no_operand(stored))?;
     Ok(apart(operator, reference))

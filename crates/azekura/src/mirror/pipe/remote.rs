@@ -27,8 +27,8 @@ const LOG_AHEAD_BYTES: u64 = 128 << 10;
 /// How often the other end is told what lacks, if that is the only news.
 const LAG_LOOKS: Duration = Duration::from_millis(100);
 
-/// The end of a pipe at the other end of which [`stream_mirror`](crate::stream_mirror) answers: the source of a
-/// mirror that is on another machine. Between the two ends some KiB must find room, as in any pipe or
+/// The end of a pipe at the other end of which [`stream_mirror`](crate::stream_mirror) answers: the source of
+/// a mirror that is on another machine. Between the two ends some KiB must find room, as in any pipe or
 /// connection of the system.
 ///
 /// ```

@@ -29,13 +29,13 @@ pub struct MirrorReport {
     pub behind: Duration,
 }
 
-/// Answers a mirror at the other end of a pipe, until that ends it: see [`MirrorPipe`](crate::MirrorPipe). The
-/// database is only read, and pinned as by any follower. `told` is called when the mirror has made something
-/// durable, and some times a second while it lacks something.
+/// Answers a mirror at the other end of a pipe, until that ends it: see [`MirrorPipe`](crate::MirrorPipe).
+/// The database is only read, and pinned as by any follower. `told` is called when the mirror has made
+/// something durable, and some times a second while it lacks something.
 ///
 /// # Errors
-/// `Open` or `NotADatabase` if the file cannot be opened or is none; `Corrupt` if something comes that no mirror says; `Invalid` if it
-/// speaks another version; `Io` if the pipe fails.
+/// `Open` or `NotADatabase` if the file cannot be opened or is none; `Corrupt` if something comes that no
+/// mirror says; `Invalid` if it speaks another version; `Io` if the pipe fails.
 pub fn stream_mirror(
     path: impl AsRef<Path>,
     from: &mut dyn Read,

@@ -9,8 +9,8 @@ fn hooked_mirror(disk: &Hooked) -> Mirror {
     Mirror::open_on(shared(), DB, shared(), COPY, CopyOptions::default()).unwrap()
 }
 
-/// A manifest says what was durable when its checkpoint was begun. Until that is there the log goes on, and so
-/// does the mirror.
+/// A manifest says what was durable when its checkpoint was begun. Until that is there the log goes on, and
+/// so does the mirror.
 #[test]
 fn a_checkpoint_that_was_begun_before_later_frames_is_taken() {
     let disk = Hooked::default();
@@ -199,7 +199,8 @@ fn a_manifest_of_the_mirrors_own_is_in_nobodys_way() {
     let mut mirror = mirror(&disk);
     level(&mut mirror);
     for round in 0..8u8 {
-        // A checkpoint that the mirror does not see, frames that know of it and fill segments, and another one.
+        // A checkpoint that the mirror does not see, frames that know of it and fill segments, and another
+        // one.
         db.rename_table(&many[usize::from(round)], &format!("renamed {round}")).unwrap();
         for n in 0..200u32 {
             put(&db, &n.to_be_bytes(), &[round; 400]);

@@ -181,8 +181,8 @@ fn a_table_whose_beginning_is_lost_is_told_from_one_that_was_dropped() {
     assert_eq!(report.losses.iter().filter(|loss| loss.starts_with(&doubt)).count(), 1, "{report:?}");
 }
 
-/// The commit that has the drop's number was acknowledged, and its frame is damaged. So only what came after it
-/// tells that nobody has dropped the table.
+/// The commit that has the drop's number was acknowledged, and its frame is damaged. So only what came after
+/// it tells that nobody has dropped the table.
 #[test]
 fn a_drop_does_not_count_if_the_log_has_something_newer_of_the_table() {
     let mut world = World::new();

@@ -1,5 +1,5 @@
-//! Sorts writes of which some are operands that have a length: those of a key are folded only now. If each was
-//! folded when it came, a key with many would take the square of their bytes.
+//! Sorts writes of which some are operands that have a length: those of a key are folded only now. If each
+//! was folded when it came, a key with many would take the square of their bytes.
 
 use super::sort::order_general;
 use crate::base::codec::usize_of;

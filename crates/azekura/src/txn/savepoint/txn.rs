@@ -14,8 +14,8 @@ impl WriteTxn {
         Savepoint { txn, serial, marks, tables }
     }
 
-    /// Undoes the writes since a savepoint, and what was done with tables. The savepoint can be used again; those
-    /// set after it are gone.
+    /// Undoes the writes since a savepoint, and what was done with tables. The savepoint can be used again;
+    /// those set after it are gone.
     ///
     /// # Errors
     /// `Invalid` if the savepoint is of another transaction, or gone since the transaction was rolled back to

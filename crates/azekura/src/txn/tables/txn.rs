@@ -21,9 +21,9 @@ fn all_keys() -> Range {
 }
 
 impl WriteTxn {
-    /// Makes a table, which is there when the transaction is committed, with all that it has written to it, and
-    /// before that for this transaction alone: for everybody else the handle is one of a table that is not
-    /// there ([`Error::NoSuchTable`]). So it stays if the transaction comes to nothing.
+    /// Makes a table, which is there when the transaction is committed, with all that it has written to it,
+    /// and before that for this transaction alone: for everybody else the handle is one of a table that is
+    /// not there ([`Error::NoSuchTable`]). So it stays if the transaction comes to nothing.
     ///
     /// A commit that makes, renames or drops tables is durable, whatever the transaction's
     /// [durability](crate::WriteOptions::durability) is.
@@ -43,9 +43,9 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// `TableExists`, as this transaction sees it; `TooLarge` for a name over 255 bytes, `Invalid` for one that
-    /// no table can have, `ReadOnly`, `Closed`, `Forked`. If another transaction makes a table of this name
-    /// meanwhile, `Conflict` here or at the commit.
+    /// `TableExists`, as this transaction sees it; `TooLarge` for a name over 255 bytes, `Invalid` for one
+    /// that no table can have, `ReadOnly`, `Closed`, `Forked`. If another transaction makes a table of this
+    /// name meanwhile, `Conflict` here or at the commit.
     pub fn create_table(&mut self, name: &str, kind: TableKind) -> Result<Table> {
         self.db.engine.check_new_name(name)?;
         if self.table_named(name)?.is_some() {
@@ -86,8 +86,8 @@ impl WriteTxn {
         }
     }
 
-    /// The table of a name as this transaction sees it, with what it has made, renamed and dropped itself. For
-    /// others the table may have another name. That the name is this table's counts as read: the commit
+    /// The table of a name as this transaction sees it, with what it has made, renamed and dropped itself.
+    /// For others the table may have another name. That the name is this table's counts as read: the commit
     /// conflicts if another transaction has changed it.
     ///
     /// # Errors
@@ -116,8 +116,9 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// `NoSuchTable`, `TableExists`, as [`create_table`](WriteTxn::create_table). If another transaction gives
-    /// one of the names to another table meanwhile, or drops this one, `Conflict` here or at the commit.
+    /// `NoSuchTable`, `TableExists`, as [`create_table`](WriteTxn::create_table). If another transaction
+    /// gives one of the names to another table meanwhile, or drops this one, `Conflict` here or at the
+    /// commit.
     pub fn rename_table(&mut self, from: &str, to: &str) -> Result<()> {
         self.db.engine.check_new_name(to)?;
         let (id, kind) = self.table_named(from)?.ok_or_else(|| missing(from))?;
@@ -135,11 +136,11 @@ impl WriteTxn {
         Ok(())
     }
 
-    /// Removes a table with all its records and its indexes. From now on this transaction has no such table, and
-    /// others have none from the commit on.
+    /// Removes a table with all its records and its indexes. From now on this transaction has no such table,
+    /// and others have none from the commit on.
     ///
-    /// What others write to the table meanwhile goes with it, unless this transaction has read it, or is one of
-    /// [`Isolation::Snapshot`](crate::Isolation::Snapshot): then the commit conflicts, as that of
+    /// What others write to the table meanwhile goes with it, unless this transaction has read it, or is one
+    /// of [`Isolation::Snapshot`](crate::Isolation::Snapshot): then the commit conflicts, as that of
     /// [`clear`](WriteTxn::clear) does.
     ///
     /// # Errors
@@ -183,8 +184,8 @@ impl WriteTxn {
         };
         let id = found.map(|(id, _)| id);
         let before = *own.seen.entry(name.into()).or_insert(id);
-        // Somebody has renamed what this transaction has changed, or its snapshot has no table of that name, or
-        // another one.
+        // Somebody has renamed what this transaction has changed, or its snapshot has no table of that name,
+        // or another one.
         let is_own = |id| own.changes.is_gone(id) || own.changes.renamed.contains_key(&id);
         let is_other = |t: &Arc<TableState>| &*t.name != name;
         let is_newer =

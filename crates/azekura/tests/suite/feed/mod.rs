@@ -1,4 +1,5 @@
-//! The feed of changes: whoever applies it has the tables that are fed, whatever is done, and after every cut.
+//! The feed of changes: whoever applies it has the tables that are fed, whatever is done, and after every
+//! cut.
 
 mod begin;
 mod old;

@@ -90,8 +90,8 @@ fn a_range_that_is_removed_takes_little_memory_and_tells_all() {
     assert_eq!(contents(&db, "t").len(), 10_011);
 }
 
-/// Writers that know nothing of each other write the same few keys, blindly, in ranges too. Whoever follows has
-/// exactly the old values, whichever commit came first.
+/// Writers that know nothing of each other write the same few keys, blindly, in ranges too. Whoever follows
+/// has exactly the old values, whichever commit came first.
 #[test]
 fn old_values_follow_on_each_other_whoever_writes() {
     for durability in [Durability::Sync, Durability::Eventual] {

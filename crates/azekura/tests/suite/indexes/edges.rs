@@ -115,8 +115,8 @@ fn a_transaction_of_another_database_does_not_look_by_it() {
     assert!(matches!(index.read_in(&txn).get(&[]), Err(Error::Invalid { .. })));
 }
 
-/// A checkpoint that does not flush names the hidden table; its record is in the log. Followers read that far, and
-/// copies are of runs alone.
+/// A checkpoint that does not flush names the hidden table; its record is in the log. Followers read that
+/// far, and copies are of runs alone.
 #[test]
 fn a_checkpoint_may_have_an_index_without_its_record() {
     let dir = folder("checkpoint");

@@ -295,8 +295,8 @@ fn followers_see_a_commit_that_changes_tables_whole() {
     }
 }
 
-/// Tables without records need no log. Their commits have higher numbers than the newest record of the copy, which
-/// its own commits get anew.
+/// Tables without records need no log. Their commits have higher numbers than the newest record of the copy,
+/// which its own commits get anew.
 #[test]
 fn what_a_copy_makes_is_new_though_its_tables_were_ahead_of_its_runs() {
     let place = Place::new("ahead");

@@ -66,8 +66,8 @@ fn options(apart: bool) -> KeyspaceCreateOptions {
         .with_kv_separation(apart.then_some(separation))
 }
 
-/// What was changed, by a number that ascends: four bytes for the length of the key, the key, the new value. The
-/// numbers are in the order of the commits, for only one writer takes some.
+/// What was changed, by a number that ascends: four bytes for the length of the key, the key, the new value.
+/// The numbers are in the order of the commits, for only one writer takes some.
 struct Told {
     table: Keyspace,
     next: AtomicU64,

@@ -37,8 +37,8 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Running {
-    /// Gives a command to the shell. If nothing comes from it for `timeout` although something was asked, it is
-    /// ended.
+    /// Gives a command to the shell. If nothing comes from it for `timeout` although something was asked, it
+    /// is ended.
     pub fn start(command: &str, timeout: Duration) -> io::Result<(Arc<Running>, Output, ChildStdin)> {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command);

@@ -103,8 +103,8 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// Steps while the mirror's disk is full, or one call to it fails. A full disk has changed nothing: the same
-    /// mirror goes on when there is room. After any other error a mirror is opened anew.
+    /// Steps while the mirror's disk is full, or one call to it fails. A full disk has changed nothing: the
+    /// same mirror goes on when there is room. After any other error a mirror is opened anew.
     fn go_on_bad_disk(&mut self) -> Result<(), String> {
         let is_full = self.rng.one_in(2);
         if is_full {

@@ -1,12 +1,12 @@
-//! What a merge has folded, made fit for a run: what is too long for a page stands apart, and what was gathered of
-//! parts becomes one.
+//! What a merge has folded, made fit for a run: what is too long for a page stands apart, and what was
+//! gathered of parts becomes one.
 //!
-//! A value that stood apart is read and written anew with what was appended to it, so that takes its length in
-//! memory, as moving it does. The new one is in a segment that the run refers to, and the old one goes with the
-//! runs that the merge replaces: a crash leaves one or the other.
+//! A value that stood apart is read and written anew with what was appended to it, so that takes its length
+//! in memory, as moving it does. The new one is in a segment that the run refers to, and the old one goes
+//! with the runs that the merge replaces: a crash leaves one or the other.
 //!
-//! Where a part is damaged nobody can know the value. Its reference stands for the value then, so that who reads the
-//! key gets the error, and nothing else has to wait for it.
+//! Where a part is damaged nobody can know the value. Its reference stands for the value then, so that who
+//! reads the key gets the error, and nothing else has to wait for it.
 
 use super::OutputWriter;
 use crate::base::error::{Error, Result};
