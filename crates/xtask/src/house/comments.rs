@@ -28,39 +28,50 @@ fn gather(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<(), Fai
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            let wide = (1..).zip(text.lines()).filter(|(_, line)| is_wide(line));
-            found.extend(wide.map(|(number, _)| {
-                format!("{name}:{number}: a comment is wider than {COLUMNS_MAX} columns")
-            }));
+            found.extend(
+                wide_lines(&text)
+                    .map(|number| format!("{name}:{number}: a comment is wider than {COLUMNS_MAX} columns")),
+            );
         }
     }
     Ok(())
 }
 
-/// Whether a line is a comment in prose that is too wide. What is in columns (it begins with a blank or a
-/// bar), and code, cannot be broken anywhere.
-fn is_wide(line: &str) -> bool {
-    let Some(comment) = line.trim_start().strip_prefix("//") else { return false };
-    let text = comment.trim_start_matches(['/', '!']);
-    let text = text.strip_prefix(' ').unwrap_or(text);
-    let is_prose = !text.starts_with([' ', '|', '#']) && !text.ends_with([';', '{', '}', '?']);
-    line.chars().count() > COLUMNS_MAX && is_prose && text.contains(' ')
+/// The numbers of the lines with prose that is too wide. What is in columns, and code, cannot be broken
+/// anywhere: it stands between fences, or begins with a blank, a bar or a prompt.
+fn wide_lines(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let mut is_fenced = false;
+    (1..).zip(text.lines()).filter_map(move |(number, line)| {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            is_fenced = false;
+            return None;
+        };
+        let words = comment.trim_start_matches(['/', '!']);
+        let words = words.strip_prefix(' ').unwrap_or(words);
+        is_fenced ^= words.starts_with("```");
+        let is_prose = !is_fenced && !words.starts_with([' ', '|', '>']) && words.contains(' ');
+        (is_prose && line.chars().count() > COLUMNS_MAX).then_some(number)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_wide;
+    use super::wide_lines;
+
+    fn found(text: &str) -> Vec<usize> {
+        wide_lines(text).collect()
+    }
 
     #[test]
     fn wide_prose_is_found() {
         let words = "word ".repeat(22);
         for begin in ["// ", "    /// ", "//! ", "        // "] {
-            assert!(is_wide(&format!("{begin}{words}")), "{begin:?}");
+            assert_eq!(found(&format!("use a;\n{begin}{words}")), [2], "{begin:?}");
         }
-        assert!(!is_wide(&format!("// {}", &words[..100])));
-        for other in ["let x = \"// ", "/// | ", "///     ", "/// # let "] {
-            assert!(!is_wide(&format!("{other}{words}")), "{other:?}");
+        assert_eq!(found(&format!("// {}", &words[..100])), []);
+        for other in ["let x = \"// ", "/// | ", "///     ", "/// >>> "] {
+            assert_eq!(found(&format!("{other}{words}")), [], "{other:?}");
         }
-        assert!(!is_wide(&format!("/// let path = {words};")));
+        assert_eq!(found(&format!("/// ```text\n/// {words}\n/// ```\n/// {words}")), [4]);
     }
 }
