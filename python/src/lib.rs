@@ -26,6 +26,7 @@ mod feed;
 mod index;
 mod long;
 mod many;
+mod merging;
 mod numbers;
 mod ranges;
 mod records;

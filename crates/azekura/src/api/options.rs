@@ -271,7 +271,7 @@ impl Options {
                 c.memtable_bytes
             ));
         }
-        if !(64..=crate::format::page::INLINE_VALUE_BYTES_MAX).contains(&c.large_value_bytes) {
+        if !(64..=crate::base::limits::INLINE_VALUE_BYTES_MAX).contains(&c.large_value_bytes) {
             return refuse(format!(
                 "large_value_bytes is {}, from 64 to 8192 are allowed",
                 c.large_value_bytes

@@ -56,6 +56,9 @@ pub(crate) const COUNT_END: u64 = 1 << 62;
 /// The same for the ids of tables and value segments.
 pub(crate) const SHORT_COUNT_END: u32 = 1 << 31;
 
+/// Values of this length and longer are never stored inline, whatever the options say.
+pub(crate) const INLINE_VALUE_BYTES_MAX: usize = 8_192;
+
 /// Rounds up to whole `ALIGN_BYTES`.
 pub(crate) const fn align_up(bytes: u64) -> u64 {
     bytes.div_ceil(ALIGN_BYTES) * ALIGN_BYTES

@@ -10,10 +10,10 @@ pub(crate) use super::tag::Tag;
 
 use super::expiry::{Content, Expiring, OPERAND_WORD, WORD_BYTES};
 use super::operand::{Folding, Operands, STORED_BYTES, reference};
-use super::page::INLINE_VALUE_BYTES_MAX;
 use super::unpacked::Unpacked;
 use crate::base::codec::{u32_of, u64_at, usize_of};
 use crate::base::key::{SortKey, head_after, head_of};
+use crate::base::limits::INLINE_VALUE_BYTES_MAX;
 use std::cmp::Ordering;
 use std::ops::Range;
 

@@ -29,12 +29,14 @@ mod fold;
 mod gathering;
 mod given;
 mod long;
+mod operator;
 
 pub(crate) use fold::{Fold, FoldedBytes};
 pub(crate) use gathering::{Gathered, Gathering, value_of, whole};
 pub(crate) use given::Given;
 pub use given::Merge;
-pub(crate) use long::{bytes_of, is_gathered, is_long, is_value, reference, references, stored_apart};
+pub(crate) use long::{bytes_of, is_gathered, is_value, reference, references, stored_apart};
+pub(crate) use operator::{Number, Operator, is_long};
 
 use super::expiry::{Content, Expiry, OPERAND_WORD, WORD_BYTES};
 use super::tag::Tag;
@@ -42,96 +44,17 @@ use crate::base::error::{Error, Result, shown};
 use crate::base::key::TableKind;
 use crate::base::limits::VALUE_BYTES_MAX;
 use long::Long;
+use operator::{BIT_OR, no_operand, two_operators};
 
 /// Bytes of the operand of a number behind its word.
 pub(crate) const OPERAND_BYTES: usize = 9;
 /// And with its word, as it stands in memory.
 pub(crate) const STORED_BYTES: usize = WORD_BYTES + OPERAND_BYTES;
 
-/// The number that a value is.
-pub(crate) type Number = [u8; 8];
-
 /// What stands in place of a value of another length than a number's.
 const CLASH: u8 = 0;
 /// What a clash says of a value that is longer than values may be.
 const TOO_LONG: u64 = u64::MAX - 1;
-const ADD: u8 = 1;
-const ADD_F64: u8 = 2;
-const MIN_I64: u8 = 3;
-const MAX_I64: u8 = 4;
-const MIN_U64: u8 = 5;
-const MAX_U64: u8 = 6;
-const MIN_F64: u8 = 7;
-const MAX_F64: u8 = 8;
-const BIT_OR: u8 = 9;
-
-/// An operator: its code, and the bytes of an element if it unites sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Operator {
-    code: u8,
-    width: u8,
-}
-
-impl Operator {
-    pub(crate) fn code(self) -> u8 {
-        self.code
-    }
-
-    /// The bytes of an element of a set; 0 for other operators.
-    pub(crate) fn width(self) -> u8 {
-        self.width
-    }
-
-    /// Whether operands with this code have a length.
-    pub(crate) fn is_long_code(code: u8) -> bool {
-        code > BIT_OR
-    }
-
-    /// Whether its operands have a length.
-    pub(crate) fn is_long(self) -> bool {
-        Operator::is_long_code(self.code)
-    }
-
-    /// Whether a value of so many bytes may be the base of a set's elements, or of what is appended.
-    pub(crate) fn suits(self, bytes: usize) -> bool {
-        self.width == 0 || bytes.is_multiple_of(usize::from(self.width))
-    }
-
-    /// None for the code of a clash, and for those that are not known.
-    pub(crate) fn from_code(code: u8, width: u8) -> Option<Operator> {
-        let fits = if code == long::UNION { width > 0 } else { width == 0 };
-        ((ADD..=long::UNION).contains(&code) && fits).then_some(Operator { code, width })
-    }
-
-    /// That of an operand, by its bytes behind the word.
-    fn of(bytes: &[u8]) -> Option<Operator> {
-        match *bytes {
-            [code, width, ..] if is_long(bytes) => long::operator_of(code, width, bytes),
-            [code, ..] => Operator::from_code(code, 0),
-            [] => None,
-        }
-    }
-
-    /// What becomes of a number.
-    fn apply(self, base: Number, operand: Number) -> Number {
-        let (a, b) = (u64::from_le_bytes(base), u64::from_le_bytes(operand));
-        let (x, y) = (a.cast_signed(), b.cast_signed());
-        let (f, g) = (f64::from_le_bytes(base), f64::from_le_bytes(operand));
-        let first = |is_first| if is_first { base } else { operand };
-        match self.code {
-            ADD => a.wrapping_add(b).to_le_bytes(),
-            ADD_F64 => (f + g).to_le_bytes(),
-            MIN_I64 => x.min(y).to_le_bytes(),
-            MAX_I64 => x.max(y).to_le_bytes(),
-            MIN_U64 => a.min(b).to_le_bytes(),
-            MAX_U64 => a.max(b).to_le_bytes(),
-            MIN_F64 => first(f.total_cmp(&g).is_le()),
-            MAX_F64 => first(f.total_cmp(&g).is_ge()),
-            _ => (a | b).to_le_bytes(),
-        }
-    }
-}
-
 /// An operand, or a clash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operand {
@@ -139,18 +62,10 @@ pub(crate) struct Operand {
     number: Number,
 }
 
-fn no_operand(bytes: &[u8]) -> Error {
-    Error::corrupt("operand", 0, format!("bytes that are none: {}", shown(bytes)))
-}
-
 /// The error of a read of what got longer than values may be.
 fn too_long() -> Error {
     let (what, found) = ("value that merges have made", VALUE_BYTES_MAX + 1);
     Error::TooLarge { what, found, limit: VALUE_BYTES_MAX }
-}
-
-fn two_operators(older: u8, newer: u8) -> Error {
-    Error::corrupt("operand", 0, format!("operators {older} and {newer} on one key"))
 }
 
 /// What an operand and its base make.
@@ -279,7 +194,7 @@ pub(crate) const ABSENT: Content<'static> =
 
 /// Refuses what is no operand, or none that the log has.
 pub(crate) fn check_logged(bytes: &[u8]) -> Result<()> {
-    if is_long(bytes) { Long::whole(bytes) } else { Operand::decode(bytes).map(drop) }
+    if is_long(bytes) { Long::check_whole(bytes) } else { Operand::decode(bytes).map(drop) }
 }
 
 /// Refuses what is no operand, or none that a run has. Gives the reference of one that stands apart.

@@ -40,7 +40,7 @@ use crate::base::codec::{u32_at, u64_at, usize_of};
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::key::{SortKey, TableKind, head_after, head_of};
-use crate::base::limits::{KEY_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES};
+use crate::base::limits::{INLINE_VALUE_BYTES_MAX, KEY_BYTES_MAX, PAGE_BYTES, SMALL_PAGE_BYTES};
 use crate::base::prefetch::prefetch_lines;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -53,8 +53,6 @@ use layout::{RECORDS_MAX, UNPACKED_BYTES_MAX, room_bytes};
 
 /// No page is larger. It has room for the longest sort key, the longest inline value and the header.
 const LARGEST_BYTES: usize = 6 * PAGE_BYTES;
-/// Values of this length and longer are never stored inline, whatever the options say.
-pub(crate) const INLINE_VALUE_BYTES_MAX: usize = 8_192;
 
 const _: () =
     assert!(KEY_BYTES_MAX + 8 + 8 + INLINE_VALUE_BYTES_MAX + 2 * HEADER_BYTES + PAGE_BYTES <= LARGEST_BYTES);

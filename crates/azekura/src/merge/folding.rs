@@ -3,12 +3,13 @@
 
 use super::copy::copy_living;
 use super::fixed::rank;
+use super::pending::Pending;
 use super::{FILL_BYTES_MAX, MergeSource, Merger};
 use crate::base::error::Result;
 use crate::base::fault::fault;
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::Content;
-use crate::format::operand::{ABSENT, Folded, Gathering, Operand, STORED_BYTES, is_long};
+use crate::format::operand::{ABSENT, Operand, STORED_BYTES};
 
 impl Merger {
     /// As `fill_fixed`, of records of which some are operands. (A record of this length that is none has a
@@ -116,44 +117,6 @@ impl Merger {
                 let (tag, stored) = gathering.end().stored(&mut bytes);
                 out.push(&self.last, tag, stored);
             }
-        }
-        Ok(())
-    }
-}
-
-/// The operand of a key, as long as older records may have its base.
-pub(super) enum Pending {
-    Number(Folded),
-    Long(Gathering),
-}
-
-impl Pending {
-    fn begin(operand: &[u8]) -> Result<Pending> {
-        if is_long(operand) {
-            return Gathering::begin(operand).map(Pending::Long);
-        }
-        Operand::decode(operand).map(|operand| Pending::Number(Folded::Operand(operand)))
-    }
-
-    /// Adds the next older record, if it counts.
-    fn add(&mut self, base: Content<'_>) -> Result<()> {
-        match self {
-            Pending::Number(folded) => {
-                let Folded::Operand(operand) = *folded else { return Ok(()) };
-                *folded = match operand.onto(base)? {
-                    Folded::Value(number, expiry) if fault!("fold_twice") => {
-                        operand.onto(Content { tag: Tag::Put, value: &number, expiry })?
-                    }
-                    folded => folded,
-                };
-            }
-            Pending::Long(gathering) if gathering.goes_on() => {
-                gathering.add(base)?;
-                if !gathering.goes_on() && fault!("fold_twice") {
-                    gathering.repeat();
-                }
-            }
-            Pending::Long(_) => {}
         }
         Ok(())
     }

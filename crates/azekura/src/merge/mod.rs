@@ -12,6 +12,7 @@ mod copy;
 mod fixed;
 mod folding;
 mod general;
+mod pending;
 mod source;
 mod tree;
 
@@ -24,7 +25,7 @@ use crate::format::block::{Block, Fixed, Tag};
 use crate::format::operand::Folding;
 use crate::format::ranges::Ranges;
 use copy::copy_block;
-use folding::Pending;
+use pending::Pending;
 use tree::Tree;
 
 /// One `fill` adds at most about so many bytes of values, and of keys that are not numbers. Long keys with a
@@ -79,15 +80,7 @@ impl Merger {
     /// A merge of sources, newest first. `bottom`: no older record of these keys exists. What has expired at
     /// `now` is dropped then, and else becomes a delete.
     pub(crate) fn new(mut sources: Vec<MergeSource>, bottom: bool, now: u64) -> Result<Merger> {
-        let mut ranges = Ranges::default();
-        let mut hiding = Vec::new();
-        for (age, source) in sources.iter_mut().enumerate() {
-            source.age = age;
-            if !source.ranges().is_empty() {
-                ranges.add_all(source.ranges());
-                hiding.push((age, source.ranges().clone()));
-            }
-        }
+        let (ranges, hiding) = number(&mut sources);
         let any_ranges = !ranges.is_empty();
         let now = if sources.iter().any(|s| s.expiring(now).any_past(now)) { now } else { 0 };
         let folding = sources.iter().map(MergeSource::folding).max().unwrap_or(Folding::None);
@@ -235,6 +228,19 @@ impl Merger {
             Mode::General | Mode::Folding => self.rebuild_general(),
         }
     }
+}
+
+/// Gives the sources their ages. Their range deletes: all, and those of each that has some, with its age.
+fn number(sources: &mut [MergeSource]) -> (Ranges, Vec<(usize, Ranges)>) {
+    let (mut ranges, mut hiding) = (Ranges::default(), Vec::new());
+    for (age, source) in sources.iter_mut().enumerate() {
+        source.age = age;
+        if !source.ranges().is_empty() {
+            ranges.add_all(source.ranges());
+            hiding.push((age, source.ranges().clone()));
+        }
+    }
+    (ranges, hiding)
 }
 
 /// The widths of every record of every source, if they are the same.

@@ -270,7 +270,7 @@ impl RunWriter {
                 self.merge_form(Form::Mixed);
                 self.builder.build(&self.pending, self.pending_from, &mut self.buf)
             }
-            Some(f) if f.page_stride() > crate::format::page::INLINE_VALUE_BYTES_MAX => {
+            Some(f) if f.page_stride() > crate::base::limits::INLINE_VALUE_BYTES_MAX => {
                 unreachable!("values this long are stored apart")
             }
             Some(f) => {

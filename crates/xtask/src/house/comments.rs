@@ -68,9 +68,9 @@ mod tests {
         for begin in ["// ", "    /// ", "//! ", "        // "] {
             assert_eq!(found(&format!("use a;\n{begin}{words}")), [2], "{begin:?}");
         }
-        assert_eq!(found(&format!("// {}", &words[..100])), []);
+        assert!(found(&format!("// {}", &words[..100])).is_empty());
         for other in ["let x = \"// ", "/// | ", "///     ", "/// >>> "] {
-            assert_eq!(found(&format!("{other}{words}")), [], "{other:?}");
+            assert!(found(&format!("{other}{words}")).is_empty(), "{other:?}");
         }
         assert_eq!(found(&format!("/// ```text\n/// {words}\n/// ```\n/// {words}")), [4]);
     }

@@ -1,9 +1,8 @@
 //! What operands that have a length and their base make, as they come, without reading anything.
 
-use super::long::{
-    Long, PARTS, Part, REFERENCE_BYTES, REFERENCE_LEN_AT, apart, is_long, operand_head, set_of,
-};
-use super::{CLASH, Operand, Operator, TOO_LONG, no_operand, two_operators};
+use super::long::{Long, Part, REFERENCE_BYTES, REFERENCE_LEN_AT, apart, operand_head, set_of};
+use super::operator::{Operator, PARTS, is_long, no_operand, two_operators};
+use super::{CLASH, Operand, TOO_LONG};
 use crate::base::codec::{u32_at, u32_of};
 use crate::base::error::{Error, Result};
 use crate::base::limits::VALUE_BYTES_MAX;
@@ -297,7 +296,8 @@ pub(crate) fn value_of<V: Deref<Target = [u8]>>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::long::{APPEND, APPEND_APART, UNION, UNION_APART, bytes_of, stored_apart};
+    use super::super::long::{bytes_of, stored_apart};
+    use super::super::operator::{APPEND, APPEND_APART, UNION, UNION_APART};
     use super::*;
     use crate::base::codec::usize_of;
     use crate::base::key::TableKind;
@@ -473,9 +473,9 @@ mod tests {
             &[&[UNION_APART, 3][..], &[7; 16]].concat(),
         ];
         assert!(good.iter().all(|bytes| Long::decode(bytes).is_ok()));
-        assert!(good[..4].iter().all(|bytes| Long::whole(bytes).is_ok()));
+        assert!(good[..4].iter().all(|bytes| Long::check_whole(bytes).is_ok()));
         assert!(
-            good[4..].iter().all(|bytes| Long::whole(bytes).is_err()),
+            good[4..].iter().all(|bytes| Long::check_whole(bytes).is_err()),
             "the log has none that stands apart"
         );
         let bad: [&[u8]; 10] = [
@@ -494,7 +494,7 @@ mod tests {
             assert!(Long::decode(bytes).is_err(), "{bytes:?}");
         }
         for unsorted in [&b"\x0b\x01ba"[..], b"\x0b\x01aa"] {
-            assert!(Long::whole(unsorted).is_err());
+            assert!(Long::check_whole(unsorted).is_err());
         }
         let two = Record::Operand(b"\x0b\x02aabb".to_vec());
         for other in [&b"\x0b\x01a"[..], b"\x0aab", b"\x01abcdefgh"] {

@@ -1,10 +1,11 @@
 //! What a caller gives to be merged, and the operand that it is.
 
-use super::long::{APPEND, UNION, bytes_of, operand_head, set_of};
-use super::{
-    ADD, ADD_F64, BIT_OR, MAX_F64, MAX_I64, MAX_U64, MIN_F64, MIN_I64, MIN_U64, Operand, Operator,
-    STORED_BYTES, check_logged, is_long,
+use super::long::{bytes_of, operand_head, set_of};
+use super::operator::{
+    ADD, ADD_F64, APPEND, BIT_OR, MAX_F64, MAX_I64, MAX_U64, MIN_F64, MIN_I64, MIN_U64, Operator, UNION,
+    is_long,
 };
+use super::{Operand, STORED_BYTES, check_logged};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ELEMENT_BYTES_MAX, OPERAND_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::format::expiry::{OPERAND_WORD, WORD_BYTES};

@@ -25,16 +25,10 @@
 //! A base that is no set, but whose length is a whole number of elements, becomes one when elements are
 //! united with it.
 
-use super::{Operator, no_operand};
+use super::operator::{APPEND, APPEND_APART, Operator, PARTS, UNION, UNION_APART, no_operand};
 use crate::base::codec::{u32_at, u64_at, usize_of};
 use crate::base::error::Result;
 use crate::format::expiry::Expiry;
-
-pub(super) const APPEND: u8 = 10;
-pub(super) const UNION: u8 = 11;
-pub(super) const APPEND_APART: u8 = 12;
-pub(super) const UNION_APART: u8 = 13;
-pub(super) const PARTS: u8 = 14;
 
 /// Bytes of a reference to a value segment. Its length stands at the ninth of them.
 pub(super) const REFERENCE_BYTES: usize = 16;
@@ -44,12 +38,6 @@ pub(super) const REFERENCE_LEN_AT: usize = 8;
 const PARTS_HEAD_BYTES: usize = 12;
 const PART_HEAD_BYTES: usize = 5;
 
-/// Whether an operand, by its bytes behind the word, is one with a length.
-#[inline(always)]
-pub(crate) fn is_long(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(|&code| (APPEND..=PARTS).contains(&code))
-}
-
 /// Whether what was gathered is a value.
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
     Long::read(bytes).is_some_and(|long| long.base.is_some())
@@ -58,15 +46,6 @@ pub(crate) fn is_value(bytes: &[u8]) -> bool {
 /// Whether an operand, by its bytes behind the word, was gathered of parts.
 pub(crate) fn is_gathered(bytes: &[u8]) -> bool {
     bytes.first() == Some(&PARTS)
-}
-
-pub(super) fn operator_of(code: u8, width: u8, bytes: &[u8]) -> Option<Operator> {
-    match code {
-        APPEND | APPEND_APART => Operator::from_code(APPEND, 0),
-        UNION | UNION_APART => Operator::from_code(UNION, width),
-        // The width stands for the code there.
-        _ => Operator::from_code(width, *bytes.get(2)?),
-    }
 }
 
 /// Some bytes of a value or operand.
@@ -147,7 +126,7 @@ impl<'a> Long<'a> {
     }
 
     /// Refuses what is no operand with all its bytes, and one whose elements are in no order.
-    pub(super) fn whole(bytes: &[u8]) -> Result<()> {
+    pub(super) fn check_whole(bytes: &[u8]) -> Result<()> {
         match (bytes[0], Long::decode(bytes)?.operator.width) {
             (APPEND, _) => Ok(()),
             (UNION, width) if is_set(&bytes[2..], usize::from(width)) => Ok(()),

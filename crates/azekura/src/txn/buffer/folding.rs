@@ -1,14 +1,24 @@
 //! Sorts writes of which some are operands that have a length: those of a key are folded only now. If each
 //! was folded when it came, a key with many would take the square of their bytes.
 
-use super::sort::order_general;
+use super::sort::{order_general, sort_newest};
 use crate::base::codec::usize_of;
 use crate::base::error::Result;
 use crate::format::block::{Block, Tag};
 use crate::format::operand::{Gathering, is_long};
+use crate::memtable::pool::Pool;
 
-/// One record for each key, in the order of the keys.
-pub(super) fn sort(ops: &Block) -> Block {
+/// The last write of each key, in the order of the keys. `folds`: with those before it, if it is an operand.
+pub(super) fn sort(mut ops: Block, pool: &Pool, folds: bool) -> Block {
+    if !folds {
+        return sort_newest(ops, pool);
+    }
+    let sorted = sort_folding(&ops);
+    pool.give(&mut ops);
+    sorted
+}
+
+fn sort_folding(ops: &Block) -> Block {
     let general;
     let ops = if ops.fixed.is_some() {
         general = ops.to_general();

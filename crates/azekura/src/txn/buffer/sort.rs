@@ -5,10 +5,9 @@ use crate::base::key::{common_prefix, head_after};
 use crate::format::block::Block;
 use crate::memtable::pool::Pool;
 
-/// The last write of each key, in the order of the keys. `folds`: with those before it, if it is an operand.
-pub(super) fn sort(mut ops: Block, pool: &Pool, folds: bool) -> Block {
+/// The last write of each key, in the order of the keys.
+pub(super) fn sort_newest(mut ops: Block, pool: &Pool) -> Block {
     let sorted = match ops.fixed {
-        _ if folds => super::folding::sort(&ops),
         Some(_) => sort_fixed(&ops, pool),
         None => sort_general(&ops, pool),
     };

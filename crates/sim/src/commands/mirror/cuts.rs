@@ -1,7 +1,7 @@
 //! Power cuts while a database is mirrored.
 
-use super::going::{Going, MIRROR, catch_up, followed, found};
-use super::kept::{Kept, Way};
+use super::going::{Going, catch_up, followed, found};
+use super::kept::{Kept, MIRROR, Way};
 use crate::disk::{Disk, Keep, Moment};
 use crate::judge::{PATH, Setting, recovered};
 use crate::report::Run;

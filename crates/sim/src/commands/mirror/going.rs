@@ -1,6 +1,6 @@
 //! A mirror beside a script.
 
-use super::kept::{Kept, Way};
+use super::kept::{Kept, MIRROR, Way};
 use crate::disk::{Call, Disk, Effect, Fault};
 #[cfg(test)]
 use crate::judge::PATH;
@@ -13,8 +13,6 @@ use azekura::{Db, Error, Freshness, Mirror};
 #[cfg(test)]
 use std::sync::Arc;
 
-/// The mirror's name.
-pub(super) const MIRROR: &str = "mirror.azk";
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 /// A mirror is level after so many steps if nobody writes.

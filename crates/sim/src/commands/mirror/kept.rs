@@ -1,6 +1,5 @@
 //! A mirror that is kept: of a file, or through a pipe, which may be cut.
 
-use super::going::MIRROR;
 use crate::disk::Disk;
 use crate::judge::PATH;
 use crate::rng::Rng;
@@ -10,6 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+
+/// The mirror's name.
+pub(super) const MIRROR: &str = "mirror.azk";
 
 /// How a mirror reaches its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

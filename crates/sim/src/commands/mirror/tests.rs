@@ -1,6 +1,7 @@
 //! Steps of a mirror after which a power cut once left values that were not there.
 
-use super::going::{MIRROR, catch_up, is_whole, open};
+use super::going::{catch_up, is_whole, open};
+use super::kept::MIRROR;
 use crate::disk::{Call, Disk, Effect, Fault, Keep};
 use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
