@@ -91,12 +91,14 @@ pub unsafe extern "C" fn azk_cursor_scan(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.call(move |_| {
         let callback = Callback::new(callback, user_data)?;
-        // The cursor is not held while the callback is called.
-        while let Some((key, value)) = owned(cursor)?.record()? {
-            if callback.call_at(key, value) != 0 {
-                return Ok(AZK_STOPPED);
+        loop {
+            // The cursor is held until the end of this line, and not while the callback is called.
+            let record = owned(cursor)?.record()?;
+            match record {
+                None => return Ok(AZK_OK),
+                Some((key, value)) if callback.call_at(key, value) != 0 => return Ok(AZK_STOPPED),
+                Some(_) => {}
             }
         }
-        Ok(AZK_OK)
     })
 }

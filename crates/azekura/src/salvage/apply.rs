@@ -274,8 +274,8 @@ impl Target<'_> {
             Tag::Tombstone => txn.remove(&table, &key),
             Tag::Operand => match operand {
                 Some(operand) => match txn.merge_stored(&table, &key, &operand) {
-                    Err(Error::WrongType { detail }) => {
-                        finds.report.lose(detail);
+                    Err(error @ (Error::WrongType { .. } | Error::TooLarge { .. })) => {
+                        finds.report.lose(error.to_string());
                         txn.remove(&table, &key)
                     }
                     done => done,

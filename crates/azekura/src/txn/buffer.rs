@@ -335,6 +335,11 @@ impl TableBuffer {
         if self.ascending { part } else { sort(part, &self.pool, self.folds()) }
     }
 
+    /// Bytes of the writes so far, as they stand in memory.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.ops.heap.len()
+    }
+
     /// Whether operands are folded with older writes of their keys when all are sorted.
     fn folds(&self) -> bool {
         self.operator.is_some_and(Operator::is_long)

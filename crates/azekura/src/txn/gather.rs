@@ -202,8 +202,9 @@ impl Gatherer<'_> {
         };
         match lookup(table, before.seq, SortKey::new(sort_key), || before.now, take) {
             Ok(found) => found.transpose().map(|found| found.is_some()),
-            // Operands on what is no number: nobody can read it, and a put is what mends it.
-            Err(Error::WrongType { .. }) => Ok(false),
+            // Operands on what is no number, or gets too long: nobody can read it, and a put is what mends
+            // it.
+            Err(Error::WrongType { .. } | Error::TooLarge { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -226,7 +227,7 @@ impl Gatherer<'_> {
             if !has(&part.block, sort_key.bytes) {
                 let old = match value.bytes() {
                     Ok(old) => Some(old),
-                    Err(Error::WrongType { .. }) => None,
+                    Err(Error::WrongType { .. } | Error::TooLarge { .. }) => None,
                     Err(error) => return Err(error),
                 };
                 self.part.remove(key, old);

@@ -2,12 +2,15 @@
 
 use super::local::{LocalWrite, lookup_local};
 use super::write::{WriteTxn, check_key, push};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::key::{KeyBuf, SortKey};
 use crate::engine::Table;
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
 use crate::format::operand::{ABSENT, Fold, Folded, Given, Merge, Operand, Operator, STORED_BYTES, is_long};
+
+/// A transaction holds no more of one table where it merges what has a length.
+const BUFFERED_BYTES_MAX: u64 = 1 << 30;
 
 impl WriteTxn {
     /// Changes the value of a key, as `merge` says. Nothing is read, so it does not conflict with what others
@@ -33,7 +36,8 @@ impl WriteTxn {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](WriteTxn::put); as [`get`](WriteTxn::get) where it reads; `Invalid` for elements of which
+    /// As [`put`](WriteTxn::put); `TooLarge` beyond 1 GiB that a transaction appends or unites in one table;
+    /// as [`get`](WriteTxn::get) where it reads; `Invalid` for elements of which
     /// not all are whole. `WrongType` if it is known now that the value is no number, or no whole number of
     /// elements. If not, whoever reads it gets that error, until the key is put or removed.
     pub fn merge(&mut self, table: &Table, key: impl AsRef<[u8]>, merge: Merge<'_>) -> Result<()> {
@@ -104,6 +108,11 @@ impl WriteTxn {
         }
         let seed = self.db.engine.hash_seed;
         let buffer = self.buffer(table)?;
+        let found = (buffer.heap_bytes() + stored.len()) as u64;
+        if found > BUFFERED_BYTES_MAX {
+            let what = "what a transaction merges into one table";
+            return Err(Error::TooLarge { what, found, limit: BUFFERED_BYTES_MAX });
+        }
         buffer.operator = Some(operator);
         push(buffer, table.kind, seed, key, Tag::Expiring, stored);
         Ok(())

@@ -59,7 +59,13 @@ impl WriteTxn {
         if fold.goes_on() {
             self.track(table, sort);
             base = self.snapshot().base_of(table, sort)?;
+            let read;
             fold.add(match &base {
+                // Of another operator than the own one, perhaps.
+                Some((Tag::Operand, parts, expiry)) => {
+                    read = value_of(parts, |reference| self.snapshot().large(reference))?;
+                    Content { tag: Tag::Put, value: &read, expiry: *expiry }
+                }
                 Some((tag, value, expiry)) => Content { tag: *tag, value, expiry: *expiry },
                 None => ABSENT,
             })?;

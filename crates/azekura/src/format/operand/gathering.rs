@@ -1,6 +1,6 @@
 //! What operands that have a length and their base make, as they come, without reading anything.
 
-use super::long::{Long, Part, REFERENCE_BYTES, REFERENCE_LEN_AT, apart, operand_head, set_of};
+use super::long::{Long, Part, REFERENCE_BYTES, REFERENCE_LEN_AT, apart, operand_head, set_of, united};
 use super::operator::{Operator, PARTS, is_long, no_operand, two_operators};
 use super::{CLASH, Operand, TOO_LONG};
 use crate::base::codec::{u32_at, u32_of};
@@ -8,28 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::VALUE_BYTES_MAX;
 use crate::format::expiry::{Content, Expiry, OPERAND_WORD};
 use crate::format::tag::Tag;
-use std::cmp::Ordering;
 use std::ops::Deref;
-
-/// The elements of two sets.
-fn united(a: &[u8], b: &[u8], width: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(a.len() + b.len());
-    let (mut a, mut b) = (a, b);
-    while let (Some((x, rest_a)), Some((y, rest_b))) = (a.split_at_checked(width), b.split_at_checked(width))
-    {
-        let order = x.cmp(y);
-        out.extend_from_slice(if order == Ordering::Greater { y } else { x });
-        if order != Ordering::Greater {
-            a = rest_a;
-        }
-        if order != Ordering::Less {
-            b = rest_b;
-        }
-    }
-    out.extend_from_slice(a);
-    out.extend_from_slice(b);
-    out
-}
 
 /// A part of what is gathered.
 enum Held {

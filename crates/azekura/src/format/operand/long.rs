@@ -29,6 +29,7 @@ use super::operator::{APPEND, APPEND_APART, Operator, PARTS, UNION, UNION_APART,
 use crate::base::codec::{u32_at, u64_at, usize_of};
 use crate::base::error::Result;
 use crate::format::expiry::Expiry;
+use std::cmp::Ordering;
 
 /// Bytes of a reference to a value segment. Its length stands at the ninth of them.
 pub(super) const REFERENCE_BYTES: usize = 16;
@@ -159,15 +160,47 @@ fn is_set(bytes: &[u8], width: usize) -> bool {
     bytes.len().is_multiple_of(width) && bytes.chunks_exact(width).is_sorted_by(|a, b| a < b)
 }
 
-/// The elements in ascending order, each once.
+/// So many elements are sorted at once. What that takes is small beside the bytes of the longest value.
+const SORTED_AT_ONCE: usize = 1 << 16;
+
+/// The elements in ascending order, each once. It takes up to three times their bytes, whatever their width:
+/// pieces of them are sorted, and united two by two, those of about one size.
 pub(super) fn set_of(bytes: &[u8], width: usize) -> Vec<u8> {
     if is_set(bytes, width) {
         return bytes.to_vec();
     }
-    let mut elements: Vec<&[u8]> = bytes.chunks_exact(width).collect();
-    elements.sort_unstable();
-    elements.dedup();
-    elements.concat()
+    let mut sets: Vec<Vec<u8>> = Vec::new();
+    for piece in bytes.chunks(SORTED_AT_ONCE * width) {
+        let mut elements: Vec<&[u8]> = piece.chunks_exact(width).collect();
+        elements.sort_unstable();
+        elements.dedup();
+        let mut set = elements.concat();
+        while sets.last().is_some_and(|last| last.len() <= 2 * set.len()) {
+            set = united(&sets.pop().unwrap_or_default(), &set, width);
+        }
+        sets.push(set);
+    }
+    sets.into_iter().rev().reduce(|all, set| united(&set, &all, width)).unwrap_or_default()
+}
+
+/// The elements of two sets.
+pub(super) fn united(a: &[u8], b: &[u8], width: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a, b);
+    while let (Some((x, rest_a)), Some((y, rest_b))) = (a.split_at_checked(width), b.split_at_checked(width))
+    {
+        let order = x.cmp(y);
+        out.extend_from_slice(if order == Ordering::Greater { y } else { x });
+        if order != Ordering::Greater {
+            a = rest_a;
+        }
+        if order != Ordering::Less {
+            b = rest_b;
+        }
+    }
+    out.extend_from_slice(a);
+    out.extend_from_slice(b);
+    out
 }
 
 /// The bytes of an operand before those that it appends or unites.
@@ -194,5 +227,28 @@ pub(crate) fn bytes_of(stored: &[u8]) -> &[u8] {
     match *stored {
         [APPEND, ref bytes @ ..] | [UNION, _, ref bytes @ ..] => bytes,
         _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn many_elements_become_a_set() {
+        let mut x = 5u64;
+        let mut next = || {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            x >> 40
+        };
+        for width in [1, 2, 3, 8] {
+            for count in [0, 1, 2, 1000, SORTED_AT_ONCE, SORTED_AT_ONCE + 1, 5 * SORTED_AT_ONCE + 7] {
+                let bytes: Vec<u8> = (0..count * width).map(|_| next().to_le_bytes()[0]).collect();
+                let due: BTreeSet<&[u8]> = bytes.chunks_exact(width).collect();
+                let set = set_of(&bytes, width);
+                assert!(set.chunks_exact(width).eq(due), "{count} elements of {width} bytes");
+            }
+        }
     }
 }

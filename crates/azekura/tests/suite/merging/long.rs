@@ -381,3 +381,24 @@ fn salvage_finds_what_stands_apart() {
     out.close().unwrap();
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+/// A blind merge of one operator, and another's commit of a second operator onto a large value before the
+/// first one looks: what it sees is both.
+#[test]
+fn an_own_operand_is_folded_onto_parts_of_another_operator() {
+    let storage = MemStorage::default();
+    let base = noise(50_000, 3);
+    let (db, t) = above_a_base(&storage, &base);
+    let mut number = db.write();
+    number.merge(&t, "k", Merge::AddU64(1)).unwrap();
+    let mut set = db.write();
+    set.merge(&t, "k", union(b"zz")).unwrap();
+    t.merge("k", Merge::Append(b"tail")).unwrap();
+    let mut elements: Vec<&[u8]> = base.chunks(2).chain([&b"ta"[..], b"il", b"zz"]).collect();
+    elements.sort_unstable();
+    elements.dedup();
+    assert!(set.get(&t, "k").unwrap().unwrap() == elements.concat());
+    assert!(matches!(number.get(&t, "k"), Err(Error::WrongType { .. })));
+    drop((set, number));
+    expect(&db, "k", &[&base[..], b"tail"].concat());
+}
