@@ -32,7 +32,7 @@ fn merged(merge: Merge<'_>, base: Option<&[u8]>) -> Option<Vec<u8>> {
         Merge::Union { width, elements } => {
             let base = base.unwrap_or_default();
             let all: BTreeSet<&[u8]> = base.chunks(width).chain(elements.chunks(width)).collect();
-            (base.len() % width == 0).then(|| all.into_iter().collect::<Vec<_>>().concat())
+            base.len().is_multiple_of(width).then(|| all.into_iter().collect::<Vec<_>>().concat())
         }
         number => {
             let base = base.map(<[u8; 8]>::try_from).transpose().ok()?;
