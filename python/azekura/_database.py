@@ -13,17 +13,25 @@ _PAUSE_MAX_SECONDS = 5e-3
 _TRIES_AT_ONCE = 4
 
 _open = weakref.WeakSet()
+# Those of which a thread of the engine may still be closing the file: the program does not end before that.
+_closing = set()
 
 
 @atexit.register
 def _close_all():
     """Closes what is open when the program ends. So eventual commits are durable then."""
-    for database in list(_open):
+    first = None
+    for database in {*_open, *_closing}:
         try:
             database.close()
         except Error:
             # A forked child's copy of its parent's database, or a full disk. Nobody is there to be told.
             pass
+        except BaseException as error:
+            # An interrupt ends the wait for one of them. The others are closed all the same.
+            first = first or error
+    if first is not None:
+        raise first
 
 
 class Database(_azekura.Database):
@@ -55,6 +63,23 @@ class Database(_azekura.Database):
     def __init__(self, *arguments, **options):
         super().__init__()
         _open.add(self)
+
+    def close(self):
+        """Closes the database for everybody who has a handle of it, and makes everything durable.
+
+        Closing again is no error. If Ctrl-C has ended the call, the database is closed all the same, and
+        another call waits for that. So does the end of the program, also if nobody has the database any more.
+        """
+        _closing.add(self)
+        try:
+            super().close()
+        except Error:
+            _closing.discard(self)
+            raise
+        _closing.discard(self)
+
+    def __exit__(self, *_):
+        self.close()
 
     def transact(self, fn, retries=100, *, durability=None, isolation="serializable"):
         """Calls `fn` with a write transaction, commits it, and gives what `fn` gave.

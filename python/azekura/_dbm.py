@@ -59,6 +59,9 @@ def register_dbm(default=True):
         dbm.error += (Error,)
     dbm._modules[_NAME] = azekura
     # The first of the names that can be imported is the default, as long as `dbm` has not chosen one.
+    if default and _NAME in dbm._names:
+        # It was registered without being the default.
+        dbm._names.remove(_NAME)
     if _NAME not in dbm._names:
         dbm._names.insert(0 if default else len(dbm._names), _NAME)
     if default and dbm._defaultmod is not None:

@@ -6,10 +6,11 @@ import os
 from collections.abc import MutableMapping
 
 from ._database import Database
-from ._errors import Error
 
 # The permissions that the engine asks the system for.
 _MODE = 0o666
+# What opening the file needs.
+_OWNER = 0o600
 
 
 class Mapping(MutableMapping):
@@ -133,24 +134,19 @@ class Mapping(MutableMapping):
         self.close()
 
 
-def _made(path, mode, **options):
-    """Makes a file with fewer permissions than usual. None if there is one already."""
-    if os.path.lexists(path):
-        return None
+def _make(path, mode):
+    """Makes an empty file for `mode`, of which the engine makes a database. False if there is a file already.
+
+    At no moment has anybody else more permissions than `mode` says. The owner can write to it for now.
+    """
+    # A link that dangles says where the file is made.
+    path = os.path.realpath(path) if os.path.islink(path) else path
     try:
-        database = Database(path, create=True, exclusive=True, **options)
-    except Error:
-        if os.path.lexists(path):
-            # Somebody else has made it meanwhile.
-            return None
-        raise
-    try:
-        # The system has taken what the umask denies from what it was asked for. The rest is as `mode` says.
-        os.chmod(path, os.stat(path).st_mode & mode & 0o777)
-    except BaseException:
-        database.close()
-        raise
-    return database
+        made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode | _OWNER)
+    except FileExistsError:
+        return False
+    os.close(made)
+    return True
 
 
 def open(
@@ -176,10 +172,11 @@ def open(
         raise ValueError(f"flag is 'r', 'w', 'c' or 'n', not {flag!r}")
     path, mode = os.fspath(path), operator.index(mode)
     options, creates = {"memory_bytes": memory_bytes, "durability": durability}, flag in ("c", "n")
-    database = _made(path, mode, **options) if creates and mode & _MODE != _MODE else None
-    if database is None:
-        database = Database(path, read_only=flag == "r", create=creates, **options)
+    made = creates and mode & _MODE != _MODE and _make(path, mode & _MODE)
+    database = Database(path, read_only=flag == "r", create=creates, **options)
     try:
+        if made and mode & _OWNER != _OWNER:
+            os.chmod(path, os.stat(path).st_mode & mode & _MODE)
         if flag == "n":
             for name in database.tables():
                 database.drop_table(name)

@@ -42,3 +42,7 @@ class Values(_Live, ValuesView):
     """A view of a table's values."""
 
     __slots__ = ("_reverse",)
+
+    def __contains__(self, value):
+        # One walk. To get each key's value would fail where another thread removes the key meanwhile.
+        return any(found is value or found == value for found in self)

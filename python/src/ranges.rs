@@ -192,7 +192,8 @@ impl Table {
         self.walk(py, what, reverse)
     }
 
-    /// How many records there are. Fast if the table has settled, else a scan, which Ctrl-C ends.
+    /// How many records there are. Fast if the table has settled, else a scan, which Ctrl-C ends. In a
+    /// transaction or a snapshot the scan goes on then, and whoever uses or ends that waits for it.
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
         let is_short = |t: &azekura::Table| t.stats().is_ok_and(|s| s.records_estimate <= COUNTED_AT_ONCE);
         if py.detach(|| is_short(&self.table)) {

@@ -467,6 +467,50 @@ class Interrupts(TestCase):
             self.assertEqual(db.stats()["log_commits"], 0)
 
 
+    def test_closing_one_that_is_forgotten(self):
+        """The end of the program waits for an interrupted call, though nobody has the database any more."""
+        slow = (
+            "import azekura, signal, sys\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))\n"
+            "def write():\n"
+            "    db = azekura.Database(sys.argv[1], durability='eventual', eventual_delay=1000)\n"
+            "    table = db.table('t', key=int)\n"
+            "    table.put_many((n, b'x' * 200) for n in range(1_000_000))\n"
+            "    signal.setitimer(signal.ITIMER_REAL, 0.001)\n"
+            "    with db:\n"
+            "        pass\n"
+            "try:\n"
+            "    write()\n"
+            "    signal.pause()\n"
+            "except KeyboardInterrupt:\n"
+            "    print('interrupted')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", slow, self.path], check=True, capture_output=True, text=True)
+        self.assertEqual(done.stdout, "interrupted\n")
+        with azekura.Database(self.path) as db:
+            self.assertEqual(db.table("t", key=int).count(), 1_000_000)
+            self.assertEqual(db.stats()["log_commits"], 0)
+
+    def test_an_interrupt_at_the_end_keeps_no_other_from_being_closed(self):
+        program = (
+            "import azekura, ctypes, sys\n"
+            "class Interrupted(azekura.Database):\n"
+            "    def close(self):\n"
+            "        raise KeyboardInterrupt\n"
+            "those = [Interrupted(f'{sys.argv[1]}.{n}') for n in range(8)]\n"
+            "db = azekura.Database(sys.argv[1], durability='eventual', eventual_delay=1000)\n"
+            "db.table('t', key=int).put_many((n, b'x') for n in range(1000))\n"
+            # So that it is not closed by going.
+            "ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program, self.path], capture_output=True, text=True)
+        self.assertIn("KeyboardInterrupt", done.stderr)
+        with azekura.Database(self.path) as db:
+            self.assertEqual(db.table("t", key=int).count(), 1000)
+            self.assertEqual(db.stats()["log_commits"], 0)
+
+
 def count_there(path):
     """How many records there are, counted by another process."""
     with azekura.Database(path, read_only=True) as db:

@@ -5,6 +5,7 @@ import shelve
 import stat
 import subprocess
 import sys
+import unittest.mock
 
 import azekura
 from tests.common import TestCase
@@ -54,11 +55,31 @@ class Mapping(TestCase):
         self.assertEqual(permissions("usual"), 0o640)
         self.assertEqual(permissions("own", 0o600), 0o600)
         self.assertEqual(permissions("all", 0o777), 0o640)
+        with azekura.open(os.path.join(self.folder, "read"), "c", 0o440) as db:
+            db["a"] = "1"
+        self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.folder, "read")).st_mode), 0o440)
+        target, link = os.path.join(self.folder, "target"), os.path.join(self.folder, "link")
+        os.symlink(target, link)
+        self.assertEqual(permissions("link", 0o600), 0o600)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(stat.S_IMODE(os.stat(target).st_mode), 0o600)
         with self.assertRaises(TypeError):
             azekura.open(self.path, "c", "0600")
         self.assertFalse(os.path.exists(self.path))
         with self.assertRaises(OSError):
             azekura.open(os.path.join(self.folder, "none", "t.azk"), "c", 0o600)
+
+    def test_permissions_are_never_more(self):
+        """A file has its permissions before there is anything in it."""
+        seen = []
+
+        def opened(path, **options):
+            seen.append((os.path.getsize(path), stat.S_IMODE(os.stat(path).st_mode)))
+            return azekura.Database(path, **options)
+
+        with unittest.mock.patch("azekura._mapping.Database", opened):
+            azekura.open(self.path, "c", 0o600).close()
+        self.assertEqual(seen, [(0, 0o600)])
 
     def test_update_is_one_step(self):
         class Keys:
@@ -207,6 +228,15 @@ with dbm.open(path + ".last", "n") as db:
     print(type(db).__name__)
 """)
         self.assertEqual(said.splitlines(), ["True Mapping", "Mapping"])
+        said = self.run_program("""
+import azekura, dbm, sys
+azekura.register_dbm(default=False)
+azekura.register_dbm()
+azekura.register_dbm(default=False)
+with dbm.open(sys.argv[1] + ".first", "n") as db:
+    print(type(db).__name__, dbm._names.count("azekura"))
+""")
+        self.assertEqual(said.splitlines(), ["Mapping 1"], "before `dbm` has chosen")
 
     def test_behind_dbm_by_its_names_alone(self):
         """So far it comes without `register_dbm`: what is made is Azekura's, but `whichdb` does not know it."""

@@ -37,6 +37,23 @@ class Views(TestCase):
             self.assertEqual((len(keys), sorted(values)), (2, [2, 3]))
             self.assertIn(kind, repr(keys))
 
+    def test_values_whose_keys_go_meanwhile(self):
+        table = self.database().table("t", key=int, value=int)
+        table.put_many((n, n) for n in range(3000))
+
+        class Other:
+            """Nothing equals it. Who compares it finds that others have removed all."""
+
+            def __eq__(self, _):
+                table.clear()
+                return False
+
+        self.assertNotIn(Other(), table.values())
+        self.assertEqual(table.count(), 0)
+        table[1] = 1
+        self.assertIn(1, table.values())
+        self.assertNotIn(None, table.values())
+
     def test_each_walk_is_of_its_moment(self):
         table = self.database().table("t", key=int, value=int)
         table.put_many((n, n) for n in range(3000))

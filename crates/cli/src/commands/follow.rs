@@ -1,5 +1,6 @@
 //! `azekura follow`: keeps a file equal to a database on another machine, which a command reaches.
 
+mod pipes;
 mod running;
 
 use std::path::PathBuf;
@@ -158,6 +159,10 @@ impl Follower<'_> {
         let started = Running::start(&self.args.from, timeout);
         let (running, from, to) = started.map_err(|e| self.failed(&format!("it does not start: {e}")))?;
         *self.session.running() = Some(running.clone());
+        if self.session.ends() {
+            // The interrupt has come before that.
+            running.kill();
+        }
         let pipe = match MirrorPipe::new(from, to) {
             Ok(pipe) => pipe,
             Err(e) => {

@@ -1,7 +1,7 @@
 //! Mirrors: the commands, and processes that are killed.
 
 use std::process::{Child, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::common::{Place, signal};
 
@@ -126,6 +126,33 @@ fn an_interrupt_ends_mirroring() {
     signal(&child, "INT");
     assert!(child.wait().expect("it ends").success());
     place.run(["count", "m.azk"]).succeeds();
+}
+
+/// What the command has started holds its pipe, and lives on when the shell is ended.
+const HELD: &str = "sleep 25 | cat";
+
+#[test]
+fn a_pipe_that_others_hold_is_waited_for_no_longer_than_was_said() {
+    let place = Place::with_database();
+    let began = Instant::now();
+    let ran = place.run(["follow", "m.azk", "--once", "--timeout", "1", "--from", HELD]);
+    ran.fails(2, "it did not answer for too long");
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
+#[test]
+fn an_interrupt_ends_following_though_others_hold_the_pipe() {
+    let place = Place::with_database();
+    let mut command = place.interruptible(["follow", "m.azk", "--from", &format!("touch begun; {HELD}")]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    let began = Instant::now();
+    while !place.path("begun").exists() {
+        assert!(began.elapsed() < Duration::from_secs(20), "the command does not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    signal(&child, "TERM");
+    child.wait().expect("it ends");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 const RECORDS: usize = 40_000;

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::pipes::{Input, Output};
 use crate::{bytes, failure};
 
 /// So long the command may take to end once its pipe is of no use.
@@ -21,10 +22,12 @@ const LINE_BYTES: u64 = 2000;
 /// A command that was started.
 pub struct Running {
     child: Mutex<Child>,
-    /// Since when its output is waited for.
-    waits_since: Mutex<Option<Instant>>,
+    /// Nobody waits longer for its pipes.
+    timeout: Duration,
     /// Whether nothing came for too long.
     was_silent: AtomicBool,
+    /// Whether it was ended, so that nobody waits for its pipes any more.
+    is_over: AtomicBool,
     /// Its last words on standard error.
     said: Mutex<VecDeque<String>>,
     /// Whether it has said all.
@@ -37,9 +40,9 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Running {
-    /// Gives a command to the shell. If nothing comes from it for `timeout` although something was asked, it
-    /// is ended.
-    pub fn start(command: &str, timeout: Duration) -> io::Result<(Arc<Running>, Output, ChildStdin)> {
+    /// Gives a command to the shell. Who reads or writes its pipes waits no longer than `timeout`, also if others
+    /// hold them that it has started.
+    pub fn start(command: &str, timeout: Duration) -> io::Result<(Arc<Running>, Output, Input)> {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -49,21 +52,16 @@ impl Running {
         };
         let running = Arc::new(Running {
             child: Mutex::new(child),
-            waits_since: Mutex::new(None),
+            timeout,
             was_silent: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             said: Mutex::new(VecDeque::new()),
             is_quiet: AtomicBool::new(false),
         });
-        let (hearing, watching) = (running.clone(), Arc::downgrade(&running));
+        let hearing = running.clone();
         std::thread::spawn(move || hearing.hear(errors));
-        std::thread::spawn(move || {
-            while let Some(running) = watching.upgrade() {
-                running.watch(timeout);
-                drop(running);
-                sleep(LOOKS);
-            }
-        });
-        Ok((running.clone(), Output { from, running }, to))
+        let pipes = (Output::new(from, running.clone()), Input::new(to, running.clone()));
+        Ok((running, pipes.0, pipes.1))
     }
 
     /// Passes on what the command says on standard error, and keeps the last of it.
@@ -86,15 +84,23 @@ impl Running {
         self.is_quiet.store(true, Ordering::Relaxed);
     }
 
-    fn watch(&self, timeout: Duration) {
-        let is_late = locked(&self.waits_since).is_some_and(|since| since.elapsed() >= timeout);
-        if is_late && !self.was_silent.swap(true, Ordering::Relaxed) {
-            self.kill();
+    /// Whether somebody who has waited for a pipe since then may go on with that.
+    pub fn may_wait(&self, since: Instant) -> io::Result<()> {
+        let over = |why| Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        if self.is_over.load(Ordering::Relaxed) {
+            return over("it was ended");
         }
+        if since.elapsed() < self.timeout {
+            return Ok(());
+        }
+        self.was_silent.store(true, Ordering::Relaxed);
+        self.kill();
+        over("nothing goes through the pipe")
     }
 
     /// Ends it, so that nobody waits for it any more.
     pub fn kill(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
         // It may have ended meanwhile.
         let _unheard = locked(&self.child).kill();
     }
@@ -121,20 +127,5 @@ impl Running {
         };
         let said: Vec<String> = locked(&self.said).iter().cloned().collect();
         if said.is_empty() { how } else { format!("{how}; it said: {}", said.join(" / ")) }
-    }
-}
-
-/// What a command says on standard output. Whoever reads it does not wait for ever.
-pub struct Output {
-    from: ChildStdout,
-    running: Arc<Running>,
-}
-
-impl Read for Output {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        *locked(&self.running.waits_since) = Some(Instant::now());
-        let read = self.from.read(buf);
-        *locked(&self.running.waits_since) = None;
-        read
     }
 }
