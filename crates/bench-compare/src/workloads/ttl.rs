@@ -25,6 +25,8 @@ const LIVES: u32 = 10;
 const SETTLING: f64 = 4.0;
 /// Gets of what is there, and of what has gone, after each batch.
 const GETS: u64 = 5;
+/// Peers that know of lives keep them in milliseconds.
+const TICK: Duration = Duration::from_millis(2);
 /// Looks at the file and at memory in a life.
 const LOOKS: u32 = 20;
 
@@ -36,10 +38,17 @@ struct Seen {
     memory: u64,
 }
 
-/// The batches that were put, by the first record of each.
+/// A batch that was put. Its records begin to live at some time between these two.
+struct Batch {
+    began: Instant,
+    committed: Instant,
+    first: u64,
+}
+
+/// The batches that were put.
 struct Course {
     life: Duration,
-    batches: VecDeque<(Instant, u64)>,
+    batches: VecDeque<Batch>,
     put: u64,
 }
 
@@ -48,25 +57,25 @@ impl Course {
     /// surely has not.
     fn look(&mut self, living: u64) -> (Option<u64>, u64) {
         let now = Instant::now();
-        let is_gone = |&(at, first): &(Instant, u64)| {
-            now - at > self.life + self.life / 5 && first + living + living / 5 < self.put
+        let is_gone = |batch: &Batch| {
+            let age = now - batch.committed;
+            age > self.life + self.life / 5 && batch.first + living + living / 5 < self.put
         };
         let mut gone = None;
         while self.batches.front().is_some_and(is_gone) {
-            gone = self.batches.pop_front().map(|batch| batch.1);
+            gone = self.batches.pop_front().map(|batch| batch.first);
         }
-        let young = self
-            .batches
-            .iter()
-            .rev()
-            .take_while(|(at, first)| now - *at < self.life / 2 && self.put - first <= living / 2);
-        (gone, young.last().map_or(self.put, |batch| batch.1))
+        let young =
+            self.batches.iter().rev().take_while(|batch| {
+                now - batch.began < self.life / 2 && self.put - batch.first <= living / 2
+            });
+        (gone, young.last().map_or(self.put, |batch| batch.first))
     }
 
     /// Whether a record may have expired by now.
     fn may_be_gone(&self, index: u64) -> bool {
-        let of = self.batches.iter().rev().find(|batch| batch.1 <= index);
-        of.is_none_or(|(at, _)| at.elapsed() >= self.life)
+        let of = self.batches.iter().rev().find(|batch| batch.first <= index);
+        of.is_none_or(|batch| batch.began.elapsed() + TICK >= self.life)
     }
 }
 
@@ -105,7 +114,7 @@ impl<'s> Cache<'s> {
     /// Puts a batch, and removes as many that have expired where the peer must be told.
     fn put(&mut self) -> Result<()> {
         let (records, living, mut key) = (&self.bench.records, self.bench.case.records, KeyBuffer::default());
-        let (at, first) = (Instant::now(), self.course.put);
+        let (began, first) = (Instant::now(), self.course.put);
         let batch = self.bench.case.batch.max(1);
         self.writer.begin()?;
         for index in first..first + batch {
@@ -115,8 +124,9 @@ impl<'s> Cache<'s> {
             }
         }
         self.writer.commit()?;
-        self.batches.add(at.elapsed(), batch);
-        self.course.batches.push_back((Instant::now(), first));
+        let committed = Instant::now();
+        self.batches.add(committed - began, batch);
+        self.course.batches.push_back(Batch { began, committed, first });
         self.course.put += batch;
         Ok(())
     }
