@@ -95,6 +95,8 @@ pub struct About {
     pub expires: bool,
     /// Keeps what was changed for a reader, in the order of the commits.
     pub feeds: bool,
+    /// A writer that finds another one at work sleeps, and looks again later.
+    pub sleeps: bool,
     /// What makes it different in a comparison, or empty.
     pub caveat: &'static str,
     /// How to get it. Empty if it is built with this program.
@@ -117,6 +119,7 @@ impl About {
             indexes: false,
             expires: false,
             feeds: false,
+            sleeps: false,
             caveat: "",
             get: "",
         }

@@ -4,8 +4,9 @@
 //! Each peer adds as its users do. Azekura and RocksDB merge a number into a key without reading it. SQLite
 //! does it in one statement. LMDB and redb get and put in the transaction, which is the only one that writes.
 //! All others get before the transaction, add and put, under a lock that their writers share, for between the
-//! two nobody else may write. What is put off until a counter is read or merged is paid by the gets, or by
-//! whoever merges: adds are counted until they are synced. Each counter that is got is compared.
+//! two nobody else may write. SQLite's writers share such a lock, too: by themselves they would wait for each
+//! other asleep, and that would be measured. What is put off until a counter is read or merged is paid by the
+//! gets, or by whoever merges: adds are counted until they are synced. Each counter that is got is compared.
 
 use super::bench::{Bench, STRIDE};
 use crate::counters::Io;
@@ -27,7 +28,7 @@ struct Adder<'s> {
     writer: Box<dyn Writer + 's>,
     /// Of a peer that has no call to add. A reader that is not used would hold what others replace.
     reader: Option<Box<dyn Reader + 's>>,
-    /// Held from the get to the commit.
+    /// Held from the get to the commit, and throughout by writers that would sleep.
     lock: &'s Mutex<()>,
 }
 
@@ -41,7 +42,9 @@ impl<'s> Adder<'s> {
     fn add(&mut self, indexes: &[u64]) -> Result<()> {
         let Self { bench, writer, reader, lock } = self;
         let mut key = KeyBuffer::default();
+        let locked = || lock.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(reader) = reader else {
+            let _alone = bench.peer.about().sleeps.then(locked);
             writer.begin()?;
             for index in indexes {
                 writer.add(bench.records.key(*index, &mut key), 1)?;
@@ -49,7 +52,7 @@ impl<'s> Adder<'s> {
             return writer.commit();
         };
         let mut sums = Vec::with_capacity(indexes.len());
-        let _alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = locked();
         reader.refresh()?;
         for same in indexes.chunk_by(|a, b| a == b) {
             let old = number(bench, reader.as_mut(), same[0])?;

@@ -100,12 +100,13 @@ fn trees() -> Vec<Known> {
     };
     let plain = |name, title, get| About { get, ..About::new(name, title) };
     let rocks = plain("rocksdb", "RocksDB", libraries::get("rocksdb"));
+    let lite = plain("sqlite", "SQLite", libraries::get("sqlite"));
     vec![
         (fed(lmdb_about("lmdb", "LMDB")), lmdb()),
         (append, lmdb()),
         (leveldb_about, leveldb()),
         (About { expires: true, ..fed(rocks) }, rocksdb()),
-        (About { indexes: true, ..fed(plain("sqlite", "SQLite", libraries::get("sqlite"))) }, sqlite()),
+        (About { indexes: true, sleeps: true, ..fed(lite) }, sqlite()),
     ]
 }
 
