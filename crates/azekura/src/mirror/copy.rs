@@ -19,6 +19,9 @@ use std::sync::Arc;
 const STEP_BYTES: u64 = 1 << 20;
 /// So many bytes are asked for before they are wanted.
 const EARLY_BYTES: u64 = 8 << 20;
+/// And in no more questions than these, however short the steps are. They find room in any pipe while the
+/// other end waits for somebody to take its answers.
+const EARLY_STEPS: u64 = 16;
 
 impl Mirror {
     /// Copies what lacks of a piece. `is_good` says after each read whether the bytes are what they should
@@ -154,8 +157,35 @@ impl Steps {
     /// The next part that was not asked for, beginning with the one that was given last. None if enough was.
     fn next_early(&mut self) -> Option<Piece> {
         self.asked = self.asked.max(self.at.saturating_sub(self.step));
-        let part = self.part(self.asked).filter(|_| self.asked < self.at + EARLY_BYTES)?;
+        let early_bytes = EARLY_BYTES.min(EARLY_STEPS.saturating_mul(self.step));
+        let part = self.part(self.asked).filter(|_| self.asked < self.at.saturating_add(early_bytes))?;
         self.asked += part.bytes;
         Some(part)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::format::point::PartId;
+
+    /// So many questions are outstanding at most, and so many bytes.
+    fn outstanding(step: u64) -> (usize, u64) {
+        let piece = Piece { part: PartId::Run(1), at: 0, offset: 8192, bytes: 64 << 20 };
+        let mut steps = Steps { piece, step, at: 0, asked: 0 };
+        let (mut asked, mut given, mut most) = (0, 0, (0, 0));
+        while steps.next().is_some() {
+            asked += std::iter::from_fn(|| steps.next_early()).count();
+            most = most.max((asked - given, steps.asked - steps.at));
+            given += 1;
+        }
+        assert_eq!((asked, steps.asked), (given, piece.bytes), "each step is asked for once");
+        most
+    }
+
+    #[test]
+    fn few_questions_are_outstanding_however_short_the_steps_are() {
+        assert_eq!(outstanding(4096), (17, 16 * 4096));
+        assert_eq!(outstanding(STEP_BYTES), (9, EARLY_BYTES));
     }
 }

@@ -569,6 +569,29 @@ fn few_questions_are_asked() {
     thread.join().unwrap().0.unwrap();
 }
 
+/// A low rate makes short steps, and what is asked early is no more than fits into the pipe.
+#[test]
+fn a_low_rate_does_not_fill_the_pipe_with_questions() {
+    let (source, dest) = (MemStorage::default(), MemStorage::default());
+    let db = open(&source);
+    let table = db.table("t", TableKind::Ordered).unwrap();
+    let word = |n: u32| n.wrapping_mul(0x9e37_79b1).to_be_bytes();
+    let noise = |n: u32| (n * 25_000..(n + 1) * 25_000).flat_map(word);
+    (0..120u32).for_each(|n| table.put(n.to_be_bytes(), noise(n).collect::<Vec<_>>()).unwrap());
+    db.flush().unwrap();
+    let (_thread, answers, ask) = serving(&source);
+    let pipe = MirrorPipe::new(answers, ask).unwrap();
+    let (done, ends) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let slowly = CopyOptions { bytes_per_second: Some(80_000) };
+        let mut mirror = pipe.mirror_on(Arc::new(dest), COPY, slowly).unwrap();
+        mirror.run(|status| status.copied_bytes < 100_000).unwrap();
+        done.send(mirror.status().copied_bytes).unwrap();
+    });
+    let copied = ends.recv_timeout(Duration::from_secs(30)).expect("both ends wait for each other");
+    assert!(copied >= 100_000, "{copied}");
+}
+
 /// Counts questions.
 struct Asked(PipeWriter, Arc<AtomicUsize>);
 
