@@ -197,9 +197,10 @@ impl Mirror {
             Some(old) => take_name(storage.as_ref(), &beside, &path, old.file.as_ref())?,
             None => storage.rename(&beside, &path, false).map_err(&at)?,
         }
-        self.unnamed = None;
         let named = storage.sync_dir_of(&path).map_err(&at);
+        // After a failure it counts as unnamed: nobody hears of a state that may be gone after a crash.
         self.dest()?.keep_any_failure(named)?;
+        self.unnamed = None;
         self.gauge.status.built += 1;
         if let Some(old) = self.old.take() {
             // Who reads it goes on, and learns that it will not change any more.

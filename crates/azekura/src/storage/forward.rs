@@ -29,6 +29,14 @@ macro_rules! forward_file {
 #[cfg(all(test, not(loom)))]
 macro_rules! forward_names {
     ($files:ident) => {
+        forward_names!(@names $files);
+
+        fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+            self.$files.sync_dir_of(path)
+        }
+    };
+    // All but the sync.
+    (@names $files:ident) => {
         fn exists(&self, path: &Path) -> io::Result<bool> {
             self.$files.exists(path)
         }
@@ -43,10 +51,6 @@ macro_rules! forward_names {
 
         fn remove(&self, path: &Path) -> io::Result<()> {
             self.$files.remove(path)
-        }
-
-        fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
-            self.$files.sync_dir_of(path)
         }
     };
 }

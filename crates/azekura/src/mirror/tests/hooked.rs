@@ -1,4 +1,4 @@
-//! A storage in memory that calls a test's hook before some calls.
+//! A storage in memory that calls a test's hook before some calls, and fails where a test wants it.
 
 use crate::storage::forward::{forward_file, forward_names};
 use crate::storage::{File, FileMapping, MemStorage, OpenMode, Storage};
@@ -17,6 +17,8 @@ pub(in crate::mirror) enum Call {
     First,
     /// One of the second.
     Second,
+    Len,
+    SyncDir,
 }
 
 type Hook = Arc<dyn Fn(&Path, Call) + Send + Sync>;
@@ -26,9 +28,16 @@ type Hook = Arc<dyn Fn(&Path, Call) + Send + Sync>;
 pub(in crate::mirror) struct Hooked {
     pub(in crate::mirror) files: MemStorage,
     hook: Arc<Mutex<Option<Hook>>>,
+    /// The next such call fails.
+    fails: Arc<Mutex<Option<Call>>>,
 }
 
 impl Hooked {
+    /// The next such call fails.
+    pub(in crate::mirror) fn fail_once(&self, call: Call) {
+        *self.fails.lock() = Some(call);
+    }
+
     pub(in crate::mirror) fn hook(&self, hook: impl Fn(&Path, Call) + Send + Sync + 'static) {
         *self.hook.lock() = Some(Arc::new(hook));
     }
@@ -53,11 +62,28 @@ impl Hooked {
 }
 
 impl Storage for Hooked {
-    forward_names!(files);
+    forward_names!(@names files);
+
+    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+        fail(&self.fails, Call::SyncDir)?;
+        self.files.sync_dir_of(path)
+    }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = self.files.open(path, mode)?;
-        Ok(Arc::new(HookedFile { file, path: path.into(), hook: self.hook.clone() }))
+        Ok(Arc::new(HookedFile {
+            file,
+            path: path.into(),
+            hook: self.hook.clone(),
+            fails: self.fails.clone(),
+        }))
+    }
+}
+
+fn fail(fails: &Mutex<Option<Call>>, call: Call) -> io::Result<()> {
+    match fails.lock().take_if(|which| *which == call) {
+        Some(_) => Err(io::Error::other("the disk has failed")),
+        None => Ok(()),
     }
 }
 
@@ -65,6 +91,7 @@ struct HookedFile {
     file: Arc<dyn File>,
     path: Box<Path>,
     hook: Arc<Mutex<Option<Hook>>>,
+    fails: Arc<Mutex<Option<Call>>>,
 }
 
 impl HookedFile {
@@ -86,10 +113,15 @@ impl HookedFile {
 }
 
 impl File for HookedFile {
-    forward_file!(file: write_back, wait_written, len, identity, set_len, allocate, punch, unlock, pin, unpin, pins, mapping);
+    forward_file!(file: write_back, wait_written, identity, set_len, allocate, punch, unlock, pin, unpin, pins, mapping);
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_at(buf, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        fail(&self.fails, Call::Len)?;
+        self.file.len()
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {

@@ -370,3 +370,31 @@ fn what_was_replaced_and_stayed_is_built_in() {
         }
     }
 }
+
+/// What was built has its name, and nobody knows whether it has it after a crash.
+#[test]
+fn a_mirror_whose_name_may_be_lost_is_not_acknowledged() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, DB, options()).unwrap();
+    put(&db, b"first", b"1");
+    db.flush().unwrap();
+    let mut mirror = hooked_mirror(&disk);
+    disk.fail_once(Call::SyncDir);
+    let refused = loop {
+        match mirror.step() {
+            Ok(_) => assert!(!mirror.status().is_level(), "the sync of the directory has failed"),
+            Err(e) => break e,
+        }
+    };
+    assert!(refused.to_string().contains("giving the mirror its name"), "{refused}");
+    assert_eq!((mirror.status().checkpoint, mirror.status().commit), (0, 0));
+    let refused = mirror.step().unwrap_err();
+    assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
+    drop(mirror);
+    // It has the name here, and the next one makes that durable and goes on.
+    let mut mirror = hooked_mirror(&disk);
+    level(&mut mirror);
+    assert_eq!(mirror.status().built, 0);
+    assert!(mirror.status().checkpoint > 0);
+    assert!(followed(&disk.files) == contents(&db));
+}
