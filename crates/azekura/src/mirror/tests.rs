@@ -1,5 +1,5 @@
 mod expiry;
-mod hooked;
+pub(in crate::mirror) mod hooked;
 mod review;
 
 use super::*;

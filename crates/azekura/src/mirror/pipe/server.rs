@@ -121,6 +121,8 @@ impl Server<'_> {
 
     fn refuse(&mut self, error: &io::Error) {
         self.rest = None;
+        // A head that was to come with the answer does not come, and must come with a later one.
+        self.files.values_mut().for_each(|of| of.head.clear());
         let kind = KINDS.iter().find(|kind| kind.1 == error.kind()).map_or(0, |kind| kind.0);
         let text = error.to_string();
         self.begin();
@@ -325,9 +327,39 @@ fn read_within(file: &dyn File, len: u64, offset: u64, bytes: u64) -> io::Result
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::mirror::tests::hooked::{Call, Hooked};
+
+    const DB: &str = "db.azk";
+
+    /// Whether the answer to a question has the head. None: it was refused.
+    fn has_head(server: &mut Server<'_>, what: u8, with: [u64; 5]) -> Option<bool> {
+        assert!(server.answers(&Question { what, file: 1, with }).unwrap());
+        server.send(&mut io::sink()).unwrap();
+        (server.answer[ANSWER_HEAD_BYTES] == 0).then(|| server.answer[ANSWER_HEAD_BYTES + 1] == 1)
+    }
+
+    fn served(disk: &Hooked) -> (Arc<dyn File>, Server<'_>) {
+        let file = disk.open(Path::new(DB), OpenMode::CreateNew).unwrap();
+        file.write_at(&[1; 16_384], 0).unwrap();
+        let mut server = Server::new(disk, Path::new(DB));
+        assert_eq!(has_head(&mut server, OPEN, [0; 5]), Some(false));
+        (file, server)
+    }
+
+    #[test]
+    fn a_head_that_a_refusal_has_swallowed_comes_later() {
+        let disk = Hooked::default();
+        let (file, mut server) = served(&disk);
+        assert_eq!(has_head(&mut server, LOOK, [0; 5]), Some(true));
+        assert_eq!(has_head(&mut server, LOOK, [0; 5]), Some(false));
+        file.write_at(&[2; 4096], 0).unwrap();
+        disk.fail_once(Call::Len);
+        assert_eq!(has_head(&mut server, LOOK, [0; 5]), None);
+        assert_eq!(has_head(&mut server, READ, [8192, 9, 0, 0, 0]), Some(true), "the mirror has the old one");
+    }
 
     #[test]
     fn a_frame_takes_whole_blocks() {
