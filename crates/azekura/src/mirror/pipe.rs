@@ -15,11 +15,10 @@
 //!             6 close                                                 no answer
 //!             7 have    the mirror has checkpoint a and commit b durably, lacks c commits and d bytes, has
 //!                       lacked something for e milliseconds. file = 1: it lacked nothing     no answer
-//!             8 lock    shared                                        -> u8: whether it has it
-//!             9 unlock
-//!            10 sync    what stands in the file
-//!            11 digest  of b bytes from a on                          -> u128
-//!            12 look    the log's next frame stands at a (0: nobody knows); answer when what stands there
+//!             8 settle  make durable what stands in the file, and read its head while nobody can begin to
+//!                       write, unless somebody writes it already       -> u8: whether nobody does
+//!             9 digest  of b bytes from a on                          -> u128
+//!            10 look    the log's next frame stands at a (0: nobody knows); answer when what stands there
 //!                       has no longer the mark c, or another head is there, or after b milliseconds
 //!                                                -> u64 length of the file | the frames from a on
 //! answer    u32 length of the body | u32 its CRC-32C | u32 CRC-32C of these | the body
@@ -27,7 +26,7 @@
 //!             u8 1 | u8 kind of error | its text
 //! ```
 //!
-//! The **head** is both superblocks. Answers to read, pin and look have it if it is not what was sent last.
+//! The **head** is both superblocks. Answers to read, pin, settle and look have it if it is not what was sent last.
 //! It is read when all else that was asked is done. So the mirror's side knows, without another question,
 //! whether what it has been sent was read while a checkpoint was the newest (`Seen`).
 //!
@@ -70,11 +69,9 @@ const PIN: u8 = 4;
 const UNPIN: u8 = 5;
 const CLOSE: u8 = 6;
 const HAVE: u8 = 7;
-const LOCK: u8 = 8;
-const UNLOCK: u8 = 9;
-const SYNC: u8 = 10;
-const DIGEST: u8 = 11;
-const LOOK: u8 = 12;
+const SETTLE: u8 = 8;
+const DIGEST: u8 = 9;
+const LOOK: u8 = 10;
 
 /// What the mirror's side says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -57,6 +57,13 @@ pub(super) trait Afar: Send + Sync {
     /// As `look`.
     fn reads_anew(&self) -> io::Result<()>;
 
+    /// Makes the file durable if nobody writes it, which is said. Then its superblocks are read afterwards as
+    /// they were while nobody could begin to, until more is asked.
+    ///
+    /// # Errors
+    /// As `look`.
+    fn settle(&self) -> io::Result<bool>;
+
     /// Hears how far the mirror is.
     fn tell(&self, status: &MirrorStatus);
 }
@@ -92,27 +99,20 @@ impl Source {
     /// more who could write that. Whoever opens the file takes it, too, and it is made durable first.
     pub(super) fn settle(&mut self) -> Result<()> {
         let Some(block) = newer(self.blocks()?) else { return Ok(()) };
+        let mut again = None;
+        let is_unwritten = match &self.afar {
+            Some(afar) => afar.settle(),
+            None => read_unwritten(self.file.as_ref(), || {
+                again = Some(self.blocks());
+                Ok(())
+            }),
+        };
         let at = failed(&self.path, "looking whether somebody writes it");
-        // The lock is never held for long: a writer that comes then would be refused.
-        if !self.has_no_writer().map_err(&at)? {
-            return Ok(());
+        if is_unwritten.map_err(at)? {
+            let again = again.unwrap_or_else(|| self.blocks())?;
+            self.settled = newer(again).filter(|again| *again == block);
         }
-        self.file.sync_data().map_err(&at)?;
-        if !self.file.try_lock(false).map_err(&at)? {
-            return Ok(());
-        }
-        let again = self.blocks();
-        self.file.unlock().map_err(&at)?;
-        self.settled = newer(again?).filter(|again| *again == block);
         Ok(())
-    }
-
-    fn has_no_writer(&self) -> io::Result<bool> {
-        let is_free = self.file.try_lock(false)?;
-        if is_free {
-            self.file.unlock()?;
-        }
-        Ok(is_free)
     }
 
     /// The newest checkpoint of the file that has the source's name now.
@@ -174,6 +174,23 @@ impl Source {
         self.file.read_at(&mut read, offset).map_err(|e| read_error(e, offset))?;
         Ok(read)
     }
+}
+
+/// Makes durable what stands in a file, and reads it while nobody can begin to write. False if somebody writes
+/// it already.
+pub(super) fn read_unwritten(file: &dyn File, read: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
+    // The lock is never held for long: a writer that comes then would be refused. It is a shared one.
+    if !file.try_lock(false)? {
+        return Ok(false);
+    }
+    file.unlock()?;
+    file.sync_data()?;
+    if !file.try_lock(false)? {
+        return Ok(false);
+    }
+    let done = read();
+    file.unlock()?;
+    done.map(|()| true)
 }
 
 /// The superblock with the higher number, of those that are whole.

@@ -1,7 +1,7 @@
 //! The mirror's side of a pipe: the source's file, as far as a mirror reads it.
 
 use super::wire::{Seen, Wire};
-use super::{CLOSE, DIGEST, HAVE, LENGTH, LOCK, LOOK, OPEN, PIN, Question, SYNC, UNLOCK, UNPIN, mark_of};
+use super::{CLOSE, DIGEST, HAVE, LENGTH, LOOK, OPEN, PIN, Question, SETTLE, UNPIN, mark_of};
 use crate::backup::CopyOptions;
 use crate::base::codec::{u64_at, usize_of64};
 use crate::base::error::Result;
@@ -165,6 +165,13 @@ impl Afar for RemoteSource {
 
     fn reads_anew(&self) -> io::Result<()> {
         self.file.pipe.wire().drop_early()
+    }
+
+    fn settle(&self) -> io::Result<bool> {
+        let mut wire = self.file.pipe.wire();
+        let is_unwritten = wire.ask(&self.file.question(SETTLE))? == [1];
+        wire.files.entry(self.file.file).or_default().is_fresh = is_unwritten;
+        Ok(is_unwritten)
     }
 
     fn tell(&self, status: &MirrorStatus) {
@@ -333,7 +340,7 @@ impl File for RemoteFile {
     fn wait_written(&self, _: u64, _: u64) {}
 
     fn sync_data(&self) -> io::Result<()> {
-        self.ask(&self.question(SYNC)).map(drop)
+        unsupported()
     }
 
     fn sync_all(&self) -> io::Result<()> {
@@ -352,15 +359,7 @@ impl File for RemoteFile {
         unsupported()
     }
 
-    fn try_lock(&self, exclusive: bool) -> io::Result<bool> {
-        if exclusive {
-            return unsupported();
-        }
-        let [has_it] = self.number(&self.question(LOCK))?;
-        Ok(has_it == 1)
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        self.ask(&self.question(UNLOCK)).map(drop)
+    fn try_lock(&self, _: bool) -> io::Result<bool> {
+        unsupported()
     }
 }

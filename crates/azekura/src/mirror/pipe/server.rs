@@ -1,8 +1,8 @@
 //! What the source's side does with a question.
 
 use super::{
-    ANSWER_HEAD_BYTES, CLOSE, DIGEST, KINDS, LENGTH, LOCK, LOG_BYTES_MAX, LOOK, OPEN, PART_BYTES, PIN,
-    Question, READ, SYNC, TEXT_BYTES_MAX, UNLOCK, UNPIN, bad, mark_of,
+    ANSWER_HEAD_BYTES, CLOSE, DIGEST, KINDS, LENGTH, LOG_BYTES_MAX, LOOK, OPEN, PART_BYTES, PIN, Question,
+    READ, SETTLE, TEXT_BYTES_MAX, UNPIN, bad, mark_of,
 };
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
@@ -12,6 +12,7 @@ use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
 use crate::format::frame::{Frame, HEADER_BYTES};
 use crate::format::point::digest;
+use crate::mirror::source::read_unwritten;
 use crate::storage::{File, OpenMode, Storage};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,7 +35,8 @@ struct Opened {
     file: Arc<dyn File>,
     /// Its head, as it was last sent.
     head: Vec<u8>,
-    pins: usize,
+    /// The checkpoints that it has pinned here, each as often as it has.
+    pins: Vec<u64>,
 }
 
 pub(super) struct Server<'a> {
@@ -69,9 +71,7 @@ impl Server<'_> {
             READ => self.read(file, a, b, c == 1),
             LENGTH => self.length(file),
             PIN => self.pin(file, a),
-            LOCK => self.lock(file),
-            UNLOCK => self.of(file).and_then(|of| of.file.unlock()),
-            SYNC => self.of(file).and_then(|of| of.file.sync_data()),
+            SETTLE => self.settle(file),
             DIGEST => self.digest(file, a, b),
             LOOK => self.look(file, a, b, c),
             UNPIN => {
@@ -141,7 +141,7 @@ impl Server<'_> {
             return wrong("too many files");
         }
         let opened = self.storage.open(self.path, OpenMode::ReadOnly)?;
-        self.files.insert(file, Opened { file: opened, head: Vec::new(), pins: 0 });
+        self.files.insert(file, Opened { file: opened, head: Vec::new(), pins: Vec::new() });
         Ok(())
     }
 
@@ -190,10 +190,11 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Shared, so that it keeps nobody from reading.
-    fn lock(&mut self, file: u32) -> io::Result<()> {
-        let has_it = self.of(file)?.file.try_lock(false)?;
-        self.answer.push(has_it.into());
+    /// The lock is held here, and not while anything is on its way.
+    fn settle(&mut self, file: u32) -> io::Result<()> {
+        let of = self.of(file)?.file.clone();
+        let is_unwritten = read_unwritten(of.as_ref(), || self.add_head(file))?;
+        self.answer.push(is_unwritten.into());
         Ok(())
     }
 
@@ -205,17 +206,18 @@ impl Server<'_> {
 
     fn pin(&mut self, file: u32, number: u64) -> io::Result<()> {
         let opened = self.of(file)?;
-        if opened.pins >= PINS_MAX {
+        if opened.pins.len() >= PINS_MAX {
             return wrong("too many pins");
         }
         opened.file.pin(number)?;
-        opened.pins += 1;
+        opened.pins.push(number);
         self.add_head(file)
     }
 
     fn unpin(&mut self, file: u32, number: u64) {
-        if let Some(opened) = self.files.get_mut(&file) {
-            opened.pins = opened.pins.saturating_sub(1);
+        let Some(opened) = self.files.get_mut(&file) else { return };
+        if let Some(at) = opened.pins.iter().position(|pinned| *pinned == number) {
+            opened.pins.swap_remove(at);
             opened.file.unpin(number);
         }
     }
@@ -331,6 +333,7 @@ fn read_within(file: &dyn File, len: u64, offset: u64, bytes: u64) -> io::Result
 mod tests {
     use super::*;
     use crate::mirror::tests::hooked::{Call, Hooked};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     const DB: &str = "db.azk";
 
@@ -359,6 +362,41 @@ mod tests {
         disk.fail_once(Call::Len);
         assert_eq!(has_head(&mut server, LOOK, [0; 5]), None);
         assert_eq!(has_head(&mut server, READ, [8192, 9, 0, 0, 0]), Some(true), "the mirror has the old one");
+    }
+
+    #[test]
+    fn only_a_pin_that_is_there_is_taken_back() {
+        let disk = Hooked::default();
+        let (_file, mut server) = served(&disk);
+        let pins_max = PINS_MAX as u64;
+        (0..pins_max).for_each(|n| assert!(has_head(&mut server, PIN, [n, 0, 0, 0, 0]).is_some()));
+        let unpin = |server: &mut Server<'_>, n| {
+            assert!(!server.answers(&Question::new(UNPIN, 1).with([n])).unwrap(), "it has no answer");
+        };
+        unpin(&mut server, pins_max);
+        assert_eq!(has_head(&mut server, PIN, [pins_max, 0, 0, 0, 0]), None, "too many");
+        unpin(&mut server, 7);
+        unpin(&mut server, 7);
+        assert!(has_head(&mut server, PIN, [pins_max, 0, 0, 0, 0]).is_some());
+        assert_eq!(has_head(&mut server, PIN, [7, 0, 0, 0, 0]), None, "too many again");
+    }
+
+    #[test]
+    fn a_file_is_settled_in_one_question() {
+        let disk = Hooked::default();
+        let (file, mut server) = served(&disk);
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        disk.hook(move |_, call| {
+            counted.fetch_add(if call == Call::Sync { 100 } else { 1 }, Ordering::Relaxed);
+        });
+        assert!(file.try_lock(true).unwrap());
+        assert_eq!(has_head(&mut server, SETTLE, [0; 5]), Some(false));
+        assert_eq!((server.answer.last(), calls.swap(0, Ordering::Relaxed)), (Some(&0), 2), "it is written");
+        file.unlock().unwrap();
+        assert_eq!(has_head(&mut server, SETTLE, [0; 5]), Some(true));
+        assert_eq!((server.answer.last(), calls.load(Ordering::Relaxed)), (Some(&1), 102));
+        assert!(file.try_lock(true).unwrap(), "nobody holds it any more");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) struct Seen {
     pub(super) head: Vec<u8>,
     /// Whether they were read after all else that was asked, but for reads whose answers were not heard yet.
     pub(super) is_fresh: bool,
-    /// The file's length, read after `head`, if nothing was pinned or locked since.
+    /// The file's length, read after `head`, if nothing was asked since but for reads.
     pub(super) len: Option<u64>,
     /// Bytes of the log, and where they stand.
     pub(super) log: (u64, Vec<u8>),
