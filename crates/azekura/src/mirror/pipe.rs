@@ -20,7 +20,8 @@
 //!             9 digest  of b bytes from a on                          -> u128
 //!            10 look    the log's next frame stands at a (0: nobody knows); answer when what stands there
 //!                       has no longer the mark c, or another head is there, or after b milliseconds
-//!                                                -> u64 length of the file | the frames from a on
+//!                                                -> u64 length of the file | u8 | the frames from a on
+//!                       1: what the mirror has read there is all that is there, and no frames are sent
 //! answer    u32 length of the body | u32 its CRC-32C | u32 CRC-32C of these | the body
 //!             u8 0 | u8 0, or 1 and the head | what was asked for
 //!             u8 1 | u8 kind of error | its text
@@ -121,9 +122,10 @@ const KINDS: [(u8, io::ErrorKind); 5] = [
     (5, io::ErrorKind::InvalidInput),
 ];
 
-/// What tells a block of the file from what stood there before. Never 0: that is what nobody has seen.
-fn mark_of(block: &[u8]) -> u64 {
-    u64_at(&digest(block).to_le_bytes(), 0).max(1)
+/// What tells the blocks at the log's tail from what stood there before: those where a frame may begin, or the
+/// second copy of a jump. Never 0: that is what nobody has seen.
+fn mark_of(blocks: &[u8]) -> u64 {
+    u64_at(&digest(blocks).to_le_bytes(), 0).max(1)
 }
 
 fn hello() -> [u8; HELLO_BYTES] {

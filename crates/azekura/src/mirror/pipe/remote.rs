@@ -197,13 +197,16 @@ impl Wire {
     /// Looks at the file: its head, its length, and the frames from the log's tail on.
     fn look(&mut self, file: u32, tail: u64, wait: Duration) -> io::Result<()> {
         let seen = self.files.entry(file).or_default();
-        let mark = seen.of_log(tail, usize_of64(ALIGN_BYTES)).map_or(0, mark_of);
+        let blocks = |n| seen.of_log(tail, n * usize_of64(ALIGN_BYTES));
+        let known = blocks(2).or(blocks(1)).map(<[u8]>::to_vec);
+        let mark = known.as_deref().map_or(0, mark_of);
         let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let mut log = self.ask(&Question::new(LOOK, file).with([tail, ms, mark]))?;
-        if log.len() < 8 {
+        if log.len() < 9 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the source has looked at nothing"));
         }
-        let frames = log.split_off(8);
+        let frames = log.split_off(9);
+        let frames = known.filter(|_| log[8] == 1).unwrap_or(frames);
         let seen = self.files.entry(file).or_default();
         (seen.is_fresh, seen.len, seen.log) = (true, Some(u64_at(&log, 0)), (tail, frames));
         Ok(())

@@ -241,7 +241,11 @@ impl Server<'_> {
         // After the head: what that names ends before this.
         let len = self.of_answered(file)?.file.len()?;
         self.answer.extend(len.to_le_bytes());
-        self.answer.append(&mut frames.bytes);
+        let is_known = mark != 0 && frames.mark == mark && !frames.is_whole;
+        self.answer.push(is_known.into());
+        if !is_known {
+            self.answer.append(&mut frames.bytes);
+        }
         Ok(())
     }
 
@@ -262,8 +266,10 @@ fn head_of(file: &dyn File) -> io::Result<Vec<u8>> {
 #[derive(Default)]
 struct Frames {
     bytes: Vec<u8>,
-    /// That of the first block. 0: the file ends before it.
+    /// That of the first two blocks, as far as the file goes. 0: it ends before them.
     mark: u64,
+    /// Whether the first frame is there, all of it.
+    is_whole: bool,
     /// Whether the first frame is just being written.
     is_coming: bool,
 }
@@ -277,7 +283,8 @@ impl Frames {
             let Some(first) = read_within(file, len, at, ALIGN_BYTES)? else { return Ok(frames) };
             let is_first = frames.bytes.is_empty();
             if is_first {
-                frames.mark = mark_of(&first);
+                let second = read_within(file, len, at + ALIGN_BYTES, ALIGN_BYTES)?.unwrap_or_default();
+                frames.mark = mark_of(&[&first[..], &second].concat());
             }
             let frame = Frame::parse(&first).filter(|frame| number.is_none_or(|n| frame.number == n));
             let room = (LOG_BYTES_MAX - frames.bytes.len()) as u64;
@@ -287,7 +294,10 @@ impl Frames {
                 break;
             };
             match read_within(file, len, at, size)?.filter(|bytes| frame.verify(bytes)) {
-                Some(whole) => frames.bytes.extend(whole),
+                Some(whole) => {
+                    frames.is_whole = true;
+                    frames.bytes.extend(whole);
+                }
                 None => {
                     frames.is_coming = is_first;
                     frames.bytes.extend(first);
@@ -397,6 +407,35 @@ mod tests {
         assert_eq!(has_head(&mut server, SETTLE, [0; 5]), Some(true));
         assert_eq!((server.answer.last(), calls.load(Ordering::Relaxed)), (Some(&1), 102));
         assert!(file.try_lock(true).unwrap(), "nobody holds it any more");
+    }
+
+    /// What a look at the log's tail has brought, behind the length: whether it is known, and frames.
+    fn looked(server: &mut Server<'_>, mark: u64) -> (u8, Vec<u8>) {
+        let head = usize::from(has_head(server, LOOK, [8192, 0, mark, 0, 0]).unwrap()) * 8192;
+        let body = &server.answer[ANSWER_HEAD_BYTES + 2 + head + 8..];
+        (body[0], body[1..].to_vec())
+    }
+
+    #[test]
+    fn what_the_mirror_has_of_the_log_is_not_sent_again() {
+        let disk = Hooked::default();
+        let (file, mut server) = served(&disk);
+        let (is_known, blocks) = looked(&mut server, 0);
+        assert_eq!((is_known, blocks.len()), (0, 8192));
+        let mark = mark_of(&blocks);
+        assert_eq!(looked(&mut server, mark), (1, Vec::new()));
+        // The second block may be the second copy of a jump.
+        file.write_at(&[3; 4096], 12_288).unwrap();
+        let (is_known, blocks) = looked(&mut server, mark);
+        assert_eq!((is_known, &blocks[4096..]), (0, &[3; 4096][..]));
+        // Of a frame the mirror has the beginning, and now the rest is there.
+        let mut bytes = vec![5; 8192];
+        Frame { len: 5000, ..frame() }.seal(&mut bytes);
+        file.write_at(&bytes, 8192).unwrap();
+        let mark = mark_of(&bytes);
+        assert_eq!(looked(&mut server, mark), (0, bytes), "it is whole");
+        file.set_len(8192).unwrap();
+        assert_eq!(looked(&mut server, mark), (0, Vec::new()), "nothing is there any more");
     }
 
     #[test]

@@ -411,6 +411,37 @@ fn another_database_is_refused() {
     assert!(matches!(&refused, Error::Invalid { detail } if detail.contains("another life")), "{refused}");
 }
 
+/// A mirror that has all is sent next to nothing.
+#[test]
+fn a_mirror_that_rests_is_sent_little() {
+    let (source, dest) = (MemStorage::default(), MemStorage::default());
+    let db = open(&source);
+    fill(&db, 1);
+    db.flush().unwrap();
+    db.open_table("t").unwrap().put(b"last", b"1").unwrap();
+    let (thread, answers, ask) = serving(&source);
+    let counts = Arc::new(Mutex::new([0; 2]));
+    let pipe = MirrorPipe::new(Counted(answers, counts.clone(), 1), ask).unwrap();
+    let mut mirror = mirror(&pipe, &dest).unwrap();
+    level(&mut mirror).unwrap();
+    while mirror.step().unwrap() {}
+    let before = counts.lock().unwrap()[1];
+    let mut asked = 0;
+    mirror
+        .run(|_| {
+            asked += 1;
+            asked < 40
+        })
+        .unwrap();
+    let sent = counts.lock().unwrap()[1] - before;
+    assert!(sent < 40 * 100, "{sent} bytes");
+    db.open_table("t").unwrap().put(b"last", b"2").unwrap();
+    db.open_table("t").unwrap().put(b"very last", b"3").unwrap();
+    assert!(mirror.step().unwrap(), "and what comes is seen");
+    drop((mirror, pipe));
+    thread.join().unwrap().0.unwrap();
+}
+
 /// While a mirror rests the other end waits for it, and what comes is there soon.
 #[test]
 fn a_look_ends_when_something_comes() {
