@@ -27,9 +27,9 @@
 //!             u8 1 | u8 kind of error | its text
 //! ```
 //!
-//! The **head** is both superblocks. Answers to read, pin, settle and look have it if it is not what was sent last.
-//! It is read when all else that was asked is done. So the mirror's side knows, without another question,
-//! whether what it has been sent was read while a checkpoint was the newest (`Seen`).
+//! The **head** is both superblocks. Answers to read, pin, settle and look have it if it is not what was sent
+//! last. It is read when all else that was asked is done. So the mirror's side knows, without another
+//! question, whether what it has been sent was read while a checkpoint was the newest (`Seen`).
 //!
 //! Checksums begin with the number of the message, so none can be lost, or come twice. Nothing that comes is
 //! believed: lengths are bounded before memory is taken for them, and whether bytes are those of a database
@@ -122,8 +122,8 @@ const KINDS: [(u8, io::ErrorKind); 5] = [
     (5, io::ErrorKind::InvalidInput),
 ];
 
-/// What tells the blocks at the log's tail from what stood there before: those where a frame may begin, or the
-/// second copy of a jump. Never 0: that is what nobody has seen.
+/// What tells the blocks at the log's tail from what stood there before: those where a frame may begin, or
+/// the second copy of a jump. Never 0: that is what nobody has seen.
 fn mark_of(blocks: &[u8]) -> u64 {
     u64_at(&digest(blocks).to_le_bytes(), 0).max(1)
 }

@@ -176,8 +176,8 @@ impl Source {
     }
 }
 
-/// Makes durable what stands in a file, and reads it while nobody can begin to write. False if somebody writes
-/// it already.
+/// Makes durable what stands in a file, and reads it while nobody can begin to write. False if somebody
+/// writes it already.
 pub(super) fn read_unwritten(file: &dyn File, read: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
     // The lock is never held for long: a writer that comes then would be refused. It is a shared one.
     if !file.try_lock(false)? {

@@ -40,8 +40,8 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Running {
-    /// Gives a command to the shell. Who reads or writes its pipes waits no longer than `timeout`, also if others
-    /// hold them that it has started.
+    /// Gives a command to the shell. Who reads or writes its pipes waits no longer than `timeout`, also if
+    /// others hold them that it has started.
     pub fn start(command: &str, timeout: Duration) -> io::Result<(Arc<Running>, Output, Input)> {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command);
