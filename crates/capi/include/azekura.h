@@ -437,9 +437,9 @@ enum azk_operator
    */
   AZK_APPEND = 10,
   /**
-   * Unites a set with elements of one byte each. For elements of n bytes, 1 to 255, it is
-   * AZK_UNION + 256 * (n - 1). The operand is elements one after the other, in any order; the value has them in
-   * the order of their bytes, each once.
+   * Unites a set with elements of one byte each. For elements of n bytes, 1 to 255, it is AZK_UNION and
+   * n - 1 times 256. The operand is elements one after the other, in any order; the value has them in the
+   * order of their bytes, each once.
    */
   AZK_UNION = 11,
 };
@@ -1991,10 +1991,10 @@ azk_status azk_write_clear(azk_write *write,
                            const azk_table *table);
 
 /**
- * The table of a name, which is made if there is none, and whose records are gone `ttl_ms` milliseconds after
- * they were put, if the put does not say otherwise. Free it with azk_table_free. Errors: AZK_WRONG_TYPE if
- * the table is of the other kind, or its records live longer or shorter; AZK_INVALID for a time of 0 or
- * AZK_FOREVER; as azk_db_table.
+ * The table of a name, which is made if there is none, and whose records are gone `ttl_ms` milliseconds
+ * after they were put, if the put does not say otherwise. Free it with azk_table_free. Errors:
+ * AZK_WRONG_TYPE if the table is of the other kind, or its records live longer or shorter; AZK_INVALID for a
+ * time of 0 or AZK_FOREVER; as azk_db_table.
  */
 azk_status azk_db_expiring_table(const azk_db *db,
                                  const char *name,
@@ -2023,8 +2023,8 @@ azk_status azk_table_ttl(const azk_table *table,
                          uint64_t *ttl_ms);
 
 /**
- * Gives a record another time to live, of `ttl_ms` milliseconds from now on; with AZK_FOREVER it stays. *done
- * says whether the record was there. Errors: as azk_table_put and azk_table_get.
+ * Gives a record another time to live, of `ttl_ms` milliseconds from now on; with AZK_FOREVER it stays.
+ * *done says whether the record was there. Errors: as azk_table_put and azk_table_get.
  */
 azk_status azk_table_expire(const azk_table *table,
                             const void *key,
@@ -2074,11 +2074,12 @@ azk_status azk_read_ttl(azk_read *read,
                         uint64_t *ttl_ms);
 
 /**
- * Changes the value of a key, as an azk_operator says: a number by another one, of eight bytes too, a list by bytes
- * that are put behind it, a set by elements. An absent key gets the operand as its value. Nothing is read, so this
- * costs what a put costs, and never waits for others or conflicts with them (docs/merges.md says where it must
- * read). Errors: AZK_INVALID for another operator or length, and as azk_table_put. If the value is no number, or
- * no whole number of elements, who reads it gets AZK_WRONG_TYPE from then on, until the key is put or removed.
+ * Changes the value of a key, as an azk_operator says: a number by another one, of eight bytes too, a list
+ * by bytes that are put behind it, a set by elements. An absent key gets the operand as its value. Nothing
+ * is read, so this costs what a put costs, and never waits for others or conflicts with them (docs/merges.md
+ * says where it must read). Errors: AZK_INVALID for another operator or length, and as azk_table_put. If the
+ * value is no number, or no whole number of elements, who reads it gets AZK_WRONG_TYPE from then on, until
+ * the key is put or removed.
  */
 azk_status azk_table_merge(const azk_table *table,
                            const void *key,
@@ -2088,8 +2089,8 @@ azk_status azk_table_merge(const azk_table *table,
                            size_t operand_len);
 
 /**
- * As azk_table_merge, in a transaction. Errors: AZK_INVALID for another operator or length; AZK_WRONG_TYPE if
- * it is known now that the value is none for it; as azk_write_put, and as azk_write_get where it reads.
+ * As azk_table_merge, in a transaction. Errors: AZK_INVALID for another operator or length; AZK_WRONG_TYPE
+ * if it is known now that the value is none for it; as azk_write_put, and as azk_write_get where it reads.
  */
 azk_status azk_write_merge(azk_write *write,
                            const azk_table *table,
@@ -2415,16 +2416,16 @@ azk_status azk_db_feed_info(const azk_db *db,
                             azk_feed_info *info);
 
 /**
- * Where the cursor of a name stands: the last commit with which its reader has done. Errors: AZK_NOT_FOUND if
- * there is no such cursor, and as azk_db_feed_info.
+ * Where the cursor of a name stands: the last commit with which its reader has done. Errors: AZK_NOT_FOUND
+ * if there is no such cursor, and as azk_db_feed_info.
  */
 azk_status azk_db_feed_cursor(const azk_db *db,
                               const char *name,
                               uint64_t *commit);
 
 /**
- * Sets the cursor of a name to *commit, or removes it if `commit` is NULL. Errors: AZK_INVALID if nothing was
- * ever fed or the name is empty, AZK_TOO_LARGE for a name over 255 bytes, and as azk_table_put.
+ * Sets the cursor of a name to *commit, or removes it if `commit` is NULL. Errors: AZK_INVALID if nothing
+ * was ever fed or the name is empty, AZK_TOO_LARGE for a name over 255 bytes, and as azk_table_put.
  */
 azk_status azk_db_set_feed_cursor(const azk_db *db,
                                   const char *name,

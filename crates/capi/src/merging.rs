@@ -32,9 +32,9 @@ pub enum azk_operator {
     AZK_OR = 9,
     /// Puts bytes behind the value, which may be any.
     AZK_APPEND = 10,
-    /// Unites a set with elements of one byte each. For elements of n bytes, 1 to 255, it is AZK_UNION + 256
-    /// * (n - 1). The operand is elements one after the other, in any order; the value has them in the order
-    /// of their bytes, each once.
+    /// Unites a set with elements of one byte each. For elements of n bytes, 1 to 255, it is AZK_UNION and
+    /// n - 1 times 256. The operand is elements one after the other, in any order; the value has them in the
+    /// order of their bytes, each once.
     AZK_UNION = 11,
 }
 

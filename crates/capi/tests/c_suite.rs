@@ -46,7 +46,7 @@ fn tests_in_c_under_address_sanitizer() {
 #[test]
 fn tests_in_c_under_valgrind() {
     let (Some(c), Some(valgrind)) = (Compiler::c(), Runner::valgrind()) else { return };
-    for name in ["records", "transactions", "handles", "indexes", "feed"] {
+    for name in ["records", "transactions", "indexes", "feed"] {
         c.build(&format!("tests/{name}.c"), Linking::Shared, &[]).run(&valgrind);
     }
 }

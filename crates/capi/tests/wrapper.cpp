@@ -18,7 +18,6 @@ using azekura::kind;
 #if __cplusplus >= 202002L
 #include <ranges>
 static_assert(std::ranges::input_range<azekura::records> && std::ranges::input_range<azekura::reversed_records>);
-static_assert(std::ranges::input_range<const azekura::table>);
 #endif
 
 template <class F> static azk_status thrown(F f)

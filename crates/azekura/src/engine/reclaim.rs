@@ -115,15 +115,22 @@ impl<'a> Reclaimer<'a> {
         no_matter(checkpoints.write())?;
         checkpointer.lower_spare();
         let total = self.space().end();
-        no_matter(self.relocator(total).move_down(|end| {
-            paused.step_aside(|| progress(Progress { done: total.saturating_sub(end), total }));
-            // `progress` may have closed the database, or waited for somebody who did.
-            committer.check_open()
-        }))?;
-        // What was moved is named, and then the manifest goes lower.
-        no_matter(checkpoints.write())?;
-        no_matter(checkpoints.write())?;
-        self.room_maker().trim()?;
+        // What the log has left at the end may be free only after the tail was moved: then it is moved once
+        // more.
+        for _ in 0..ROUNDS_MAX {
+            no_matter(self.relocator(total).move_down(|end| {
+                paused.step_aside(|| progress(Progress { done: total.saturating_sub(end), total }));
+                // `progress` may have closed the database, or waited for somebody who did.
+                committer.check_open()
+            }))?;
+            // What was moved is named, and then the manifest goes lower.
+            no_matter(checkpoints.write())?;
+            no_matter(checkpoints.write())?;
+            self.room_maker().trim()?;
+            if !is_loose(self.space()) {
+                break;
+            }
+        }
         self.space().with_holes(|hole| {
             // On a nearly full disk their blocks will be wanted.
             if hole.len < PUNCH_BYTES_MIN || store.room.is_tight() {

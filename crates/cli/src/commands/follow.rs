@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use azekura::{MirrorPipe, MirrorStatus};
 
+use self::pipes::{Input, Output};
 use self::running::Running;
 use super::backup::RateArg;
 use super::mirror::Shown;
@@ -163,6 +164,7 @@ impl Follower<'_> {
             // The interrupt has come before that.
             running.kill();
         }
+        let (from, to) = (Output::new(from, running.clone()), Input::new(to, running.clone()));
         let pipe = match MirrorPipe::new(from, to) {
             Ok(pipe) => pipe,
             Err(e) => {

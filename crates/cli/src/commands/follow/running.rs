@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::pipes::{Input, Output};
 use crate::{bytes, failure};
 
 /// So long the command may take to end once its pipe is of no use.
@@ -40,9 +39,9 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Running {
-    /// Gives a command to the shell. Who reads or writes its pipes waits no longer than `timeout`, also if
-    /// others hold them that it has started.
-    pub fn start(command: &str, timeout: Duration) -> io::Result<(Arc<Running>, Output, Input)> {
+    /// Gives a command to the shell. Its pipes are for `pipes`: who uses them waits no longer than `timeout`,
+    /// also if others hold them that it has started.
+    pub fn start(command: &str, timeout: Duration) -> io::Result<(Arc<Running>, ChildStdout, ChildStdin)> {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -60,8 +59,7 @@ impl Running {
         });
         let hearing = running.clone();
         std::thread::spawn(move || hearing.hear(errors));
-        let pipes = (Output::new(from, running.clone()), Input::new(to, running.clone()));
-        Ok((running, pipes.0, pipes.1))
+        Ok((running, from, to))
     }
 
     /// Passes on what the command says on standard error, and keeps the last of it.
