@@ -606,9 +606,9 @@ fn a_low_rate_does_not_fill_the_pipe_with_questions() {
     let (source, dest) = (MemStorage::default(), MemStorage::default());
     let db = open(&source);
     let table = db.table("t", TableKind::Ordered).unwrap();
-    let word = |n: u32| n.wrapping_mul(0x9e37_79b1).to_be_bytes();
-    let noise = |n: u32| (n * 25_000..(n + 1) * 25_000).flat_map(word);
-    (0..120u32).for_each(|n| table.put(n.to_be_bytes(), noise(n).collect::<Vec<_>>()).unwrap());
+    // One run, of more than what is asked for early.
+    let noise = |n: u32| (0..75).flat_map(move |i| (n * 75 + i).wrapping_mul(0x9e37_79b1).to_be_bytes());
+    table.put_many((0..50_000u32).map(|n| (n.to_be_bytes(), noise(n).collect::<Vec<_>>()))).unwrap();
     db.flush().unwrap();
     let (_thread, answers, ask) = serving(&source);
     let pipe = MirrorPipe::new(answers, ask).unwrap();
