@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use azekura::{MirrorPipe, MirrorStatus};
 
-use self::pipes::{Input, Output};
 use self::running::Running;
 use super::backup::RateArg;
 use super::mirror::Shown;
@@ -157,14 +156,13 @@ impl Follower<'_> {
     /// Starts the command, and mirrors as long as its pipe is whole.
     fn follow(&mut self) -> Outcome<End> {
         let timeout = Duration::try_from_secs_f64(self.args.timeout).unwrap_or(Duration::MAX);
-        let started = Running::start(&self.args.from, timeout);
+        let started = pipes::start(&self.args.from, timeout);
         let (running, from, to) = started.map_err(|e| self.failed(&format!("it does not start: {e}")))?;
         *self.session.running() = Some(running.clone());
         if self.session.ends() {
             // The interrupt has come before that.
             running.kill();
         }
-        let (from, to) = (Output::new(from, running.clone()), Input::new(to, running.clone()));
         let pipe = match MirrorPipe::new(from, to) {
             Ok(pipe) => pipe,
             Err(e) => {

@@ -22,6 +22,14 @@ const ROOM_LOOKS: Duration = Duration::from_millis(1);
 const PIECE_BYTES: usize = 64 << 10;
 const PIECES: usize = 16;
 
+/// Gives a command to the shell. Who reads or writes its pipes waits no longer than `timeout`, also if others
+/// hold them that it has started.
+pub fn start(command: &str, timeout: Duration) -> io::Result<(Arc<Running>, Output, Input)> {
+    let (running, from, to) = Running::start(command, timeout)?;
+    let (from, to) = (Output::new(from, running.clone()), Input::new(to, running.clone()));
+    Ok((running, from, to))
+}
+
 /// What a command says on standard output.
 pub struct Output {
     pieces: Receiver<io::Result<Vec<u8>>>,
@@ -32,7 +40,7 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn new(mut from: ChildStdout, running: Arc<Running>) -> Output {
+    fn new(mut from: ChildStdout, running: Arc<Running>) -> Output {
         let (tell, pieces) = sync_channel(PIECES);
         std::thread::spawn(move || {
             let mut bytes = vec![0; PIECE_BYTES];
@@ -84,7 +92,7 @@ pub struct Input {
 }
 
 impl Input {
-    pub fn new(mut to: ChildStdin, running: Arc<Running>) -> Input {
+    fn new(mut to: ChildStdin, running: Arc<Running>) -> Input {
         let (pieces, heard) = sync_channel::<Vec<u8>>(PIECES);
         std::thread::spawn(move || {
             for piece in heard {
@@ -136,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_a_command_says_and_hears_goes_through() {
-        let (running, mut from, mut to) = Running::start("cat", LONG).unwrap();
+        let (running, mut from, mut to) = start("cat", LONG).unwrap();
         let bytes: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
         let sent = bytes.clone();
         let sending = std::thread::spawn(move || to.write_all(&sent));
@@ -150,7 +158,7 @@ mod tests {
     #[test]
     fn nobody_waits_longer_for_an_answer_than_was_said() {
         let began = Instant::now();
-        let (running, mut from, _to) = Running::start(HELD, Duration::from_secs(1)).unwrap();
+        let (running, mut from, _to) = start(HELD, Duration::from_secs(1)).unwrap();
         refused(from.read(&mut [0; 9]), began, "nothing goes through the pipe");
         assert!(began.elapsed() >= Duration::from_secs(1));
         assert!(running.end().contains("it did not answer for too long"));
@@ -159,14 +167,14 @@ mod tests {
     #[test]
     fn nobody_waits_longer_for_room_than_was_said() {
         let began = Instant::now();
-        let (_running, _from, mut to) = Running::start("sleep 20; true", Duration::from_secs(1)).unwrap();
+        let (_running, _from, mut to) = start("sleep 20; true", Duration::from_secs(1)).unwrap();
         refused(to.write_all(&vec![7; 4 << 20]), began, "nothing goes through the pipe");
     }
 
     #[test]
     fn nobody_waits_for_what_was_ended() {
         let began = Instant::now();
-        let (running, mut from, _to) = Running::start(HELD, LONG).unwrap();
+        let (running, mut from, _to) = start(HELD, LONG).unwrap();
         std::thread::spawn(move || {
             sleep(Duration::from_millis(100));
             running.kill();

@@ -39,8 +39,7 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Running {
-    /// Gives a command to the shell. Its pipes are for `pipes`: who uses them waits no longer than `timeout`,
-    /// also if others hold them that it has started.
+    /// Gives a command to the shell. Its pipes are for `pipes`.
     pub fn start(command: &str, timeout: Duration) -> io::Result<(Arc<Running>, ChildStdout, ChildStdin)> {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command);
