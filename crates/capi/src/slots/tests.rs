@@ -183,15 +183,17 @@ fn no_handle_comes_back_while_others_take_it_over() {
 #[test]
 fn what_threads_share_is_there_as_long_as_they_use_it() {
     let began = Instant::now();
-    let mut used = 0;
+    let (mut used, first) = (0, Arc::new(AtomicBool::new(false)));
     while began.elapsed() < WHILE {
         let gone = Arc::new(AtomicBool::new(false));
         let sent = Sent::new(share::<Common>(Noted(gone.clone())).expect("a handle"));
+        let first_use = first.clone();
         let uses = move || {
             let mut uses = 0_u64;
             loop {
                 match shared::<Common>(sent.handle()) {
                     Ok(held) => {
+                        first_use.store(true, Ordering::Relaxed);
                         (0..20).for_each(|_| std::hint::spin_loop());
                         assert!(!held.0.load(Ordering::Acquire));
                         uses += 1;
@@ -201,7 +203,11 @@ fn what_threads_share_is_there_as_long_as_they_use_it() {
                 }
             }
         };
-        let threads: Vec<_> = (0..2).map(|_| thread::spawn(uses)).collect();
+        let threads: Vec<_> = (0..2).map(|_| thread::spawn(uses.clone())).collect();
+        // On a busy machine the handle may else be gone before anybody has used it, in each round.
+        while !first.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
         while status(end_shared::<Common>(sent.handle())) != azk_status::AZK_OK {}
         assert!(gone.load(Ordering::Acquire));
         used += threads.into_iter().map(|t| t.join().expect("it ends")).sum::<u64>();
