@@ -32,7 +32,7 @@ pub const MODELS: [(&str, &str); 3] = [
 /// What the test command builds, all at once: the tests, and the libraries and programs that later steps run.
 /// If tests are among what is built, cargo enables the features that they want of the crates they use. A
 /// build of one package alone has other features, and would compile the engine again.
-const EVERYTHING: [&str; 7] = ["--workspace", "--lib", "--tests", "--bin", "azekura", "--bin", "sim"];
+pub const EVERYTHING: [&str; 7] = ["--workspace", "--lib", "--tests", "--bin", "azekura", "--bin", "sim"];
 
 /// Builds everything, and shows how it goes.
 pub fn build() -> Result<(), Failure> {

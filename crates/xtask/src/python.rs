@@ -92,9 +92,9 @@ pub fn build_release() -> Result<PathBuf, Failure> {
 /// Builds the module. Returns its file, as cargo names it.
 fn build() -> Result<PathBuf, Failure> {
     let mut command = promises::built(&["build"]);
-    // All libraries, as the tests build them. For the module alone the engine and its dependencies would have
-    // other features, and would be built again; without any test they would not have those of the tests.
-    command.args(["--workspace", "--lib", "--test", "suite", "--message-format", "json-render-diagnostics"]);
+    // All that the tests build. For anything less the engine and its dependencies would have other features, and
+    // would be built again.
+    command.args(promises::EVERYTHING).args(["--message-format", "json-render-diagnostics"]);
     let messages = runner::capture(command)?;
     messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
 }
@@ -144,8 +144,9 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
 /// due the second time.
 pub fn engine_exchanges(folder: &Path, due: bool) -> Result<(), Failure> {
     let mut command = promises::built(&["test"]);
-    // Of the workspace, so that features are those of the tests.
-    command.args(["--quiet", "--workspace", "--test", "suite", "typed_exchange", "--", "--nocapture"]);
+    // Among all tests, so that nothing is built again.
+    command.arg("--quiet").args(promises::EVERYTHING.iter().filter(|&&word| word != "--lib"));
+    command.args(["--", "typed_exchange", "--nocapture"]);
     command.env("AZEKURA_CANARY", "").env("AZEKURA_EXCHANGE", folder);
     let (seen, outcome) = runner::run_keeping(command, |line| line.ends_with(HAS_READ));
     outcome?;

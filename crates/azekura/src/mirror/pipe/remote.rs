@@ -179,7 +179,7 @@ impl Afar for RemoteSource {
         let now = Instant::now();
         let is_news = told.is_none_or(|(before, at)| {
             let has = |status: &MirrorStatus| (status.checkpoint, status.commit, status.level);
-            has(&before) != has(status) || !status.level && now.duration_since(at) >= LAG_LOOKS
+            has(&before) != has(status) || !status.level && now.saturating_duration_since(at) >= LAG_LOOKS
         });
         if is_news {
             *told = Some((*status, now));
