@@ -92,8 +92,8 @@ pub fn build_release() -> Result<PathBuf, Failure> {
 /// Builds the module. Returns its file, as cargo names it.
 fn build() -> Result<PathBuf, Failure> {
     let mut command = promises::built(&["build"]);
-    // All that the tests build. For anything less the engine and its dependencies would have other features, and
-    // would be built again.
+    // All that the tests build. For anything less the engine and its dependencies would have other features,
+    // and would be built again.
     command.args(promises::EVERYTHING).args(["--message-format", "json-render-diagnostics"]);
     let messages = runner::capture(command)?;
     messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
