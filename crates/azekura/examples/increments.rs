@@ -4,7 +4,7 @@
 //! `--counters N` says how many counters there are (10 million), `--lists N` how many lists (1 million),
 //! `--seconds N` how long each part takes (20), `--budget MIB` how much memory the database has (256).
 
-use azekura::{Db, Durability, Merge, Options, Result, Table, TableKind, WriteOptions};
+use azekura::{Db, Durability, Merge, Options, Result, Table, TableKind, WriteOptions, WriteTxn};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,19 +32,18 @@ fn eventual() -> WriteOptions {
     WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() }
 }
 
-/// Increments random counters for some time, many in a transaction. Gives how many, how many a second until
-/// they are durable, and until they are folded, too, and the table is one run again.
-fn many(db: &Db, table: &Table, counters: u64, time: Duration, reads: bool) -> Result<(u64, f64, f64)> {
-    let (began, mut random, mut done) = (Instant::now(), Random(7), 0);
+/// Does something for some time, many times in a transaction. Gives how often, how often a second until it is
+/// durable, and until it is folded, too, and the table is one run again.
+fn many(
+    db: &Db,
+    time: Duration,
+    mut change: impl FnMut(&mut WriteTxn) -> Result<()>,
+) -> Result<(u64, f64, f64)> {
+    let (began, mut done) = (Instant::now(), 0);
     while began.elapsed() < time {
         let mut txn = db.write_with(eventual());
         for _ in 0..BATCH {
-            let key = random.below(counters).to_be_bytes();
-            if reads {
-                txn.increment(table, key, 1)?;
-            } else {
-                txn.merge(table, key, Merge::AddI64(1))?;
-            }
+            change(&mut txn)?;
         }
         txn.commit()?;
         done += BATCH;
@@ -53,6 +52,15 @@ fn many(db: &Db, table: &Table, counters: u64, time: Duration, reads: bool) -> R
     let durable = done as f64 / began.elapsed().as_secs_f64();
     db.compact()?;
     Ok((done, durable, done as f64 / began.elapsed().as_secs_f64()))
+}
+
+/// Increments random counters.
+fn increments(db: &Db, table: &Table, count: u64, time: Duration, reads: bool) -> Result<(u64, f64, f64)> {
+    let mut random = Random(7);
+    many(db, time, |txn| {
+        let key = random.below(count).to_be_bytes();
+        if reads { txn.increment(table, key, 1).map(drop) } else { txn.merge(table, key, Merge::AddI64(1)) }
+    })
 }
 
 /// Increments one counter from four threads, each time in a transaction of its own.
@@ -81,28 +89,18 @@ fn one(db: &Db, table: &Table, time: Duration, reads: bool) -> Result<(u64, f64)
     Ok((done, done as f64 / began.elapsed().as_secs_f64()))
 }
 
-/// Appends eight random bytes to random lists for some time, many in a transaction. Gives what `many` gives.
-fn lists(db: &Db, table: &Table, lists: u64, time: Duration, reads: bool) -> Result<(u64, f64, f64)> {
-    let (began, mut random, mut done) = (Instant::now(), Random(9), 0);
-    while began.elapsed() < time {
-        let mut txn = db.write_with(eventual());
-        for _ in 0..BATCH {
-            let (key, entry) = (random.below(lists).to_be_bytes(), random.below(1 << 40).to_le_bytes());
-            if reads {
-                let mut list = txn.get(table, key)?.unwrap_or_default();
-                list.extend_from_slice(&entry);
-                txn.put(table, key, list)?;
-            } else {
-                txn.merge(table, key, Merge::Append(&entry))?;
-            }
+/// Appends eight random bytes to random lists.
+fn lists(db: &Db, table: &Table, count: u64, time: Duration, reads: bool) -> Result<(u64, f64, f64)> {
+    let mut random = Random(9);
+    many(db, time, |txn| {
+        let (key, entry) = (random.below(count).to_be_bytes(), random.below(1 << 40).to_le_bytes());
+        if !reads {
+            return txn.merge(table, key, Merge::Append(&entry));
         }
-        txn.commit()?;
-        done += BATCH;
-    }
-    db.sync()?;
-    let durable = done as f64 / began.elapsed().as_secs_f64();
-    db.compact()?;
-    Ok((done, durable, done as f64 / began.elapsed().as_secs_f64()))
+        let mut list = txn.get(table, key)?.unwrap_or_default();
+        list.extend_from_slice(&entry);
+        txn.put(table, key, list)
+    })
 }
 
 /// Gets random lists: how many a second, and what they have on average.
@@ -155,7 +153,7 @@ fn main() -> Result<()> {
             txn.commit()?;
         }
         db.compact()?;
-        let (done, rate, folded) = many(&db, &table, counters, time, reads)?;
+        let (done, rate, folded) = increments(&db, &table, counters, time, reads)?;
         println!("{what}: {rate:.0}/s over {counters} counters from one thread, {folded:.0}/s with compact");
         expect(&table, done)?;
         let single = db.table("one", TableKind::Hash)?;

@@ -72,14 +72,28 @@ pub unsafe extern "C" fn azk_table_retain(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let callback = Callback::new(callback, user_data)?;
-        let span = c.span(from, to)?;
-        let removed = c.optional_place(removed, "removed")?;
-        // No handle is held while the callback is called.
-        let table: Table = shared(table)?.clone();
-        let count = table.retain(bounds(&span), |key, value| callback.call(key, value) != 0)?;
-        removed.into_iter().for_each(|mut place| place.set(count));
-        Ok(())
+        retain(c, table, from, to, removed, |table, span| {
+            Ok(table.retain(bounds(span), |key, value| callback.call(key, value) != 0)?)
+        })
     })
+}
+
+/// Removes what `f` removes of a part of a table, and says how many records these are. The table's handle is not
+/// held meanwhile.
+fn retain(
+    c: Caller,
+    table: *const azk_table,
+    from: *const azk_bytes,
+    to: *const azk_bytes,
+    removed: *mut u64,
+    f: impl FnOnce(&Table, &Span<'_>) -> Outcome<u64>,
+) -> Outcome<()> {
+    let span = c.span(from, to)?;
+    let removed = c.optional_place(removed, "removed")?;
+    let table: Table = shared(table)?.clone();
+    let count = f(&table, &span)?;
+    removed.into_iter().for_each(|mut place| place.set(count));
+    Ok(())
 }
 
 /// As azk_table_retain, in a transaction, which sees its own writes. The callback sees the table as it was at
@@ -98,13 +112,10 @@ pub unsafe extern "C" fn azk_write_retain(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let callback = Callback::new(callback, user_data)?;
-        let span = c.span(from, to)?;
-        let removed = c.optional_place(removed, "removed")?;
-        let table: Table = shared(table)?.clone();
-        let count =
-            (owned(write)?.txn).retain(&table, bounds(&span), |key, value| callback.call(key, value) != 0)?;
-        removed.into_iter().for_each(|mut place| place.set(count));
-        Ok(())
+        retain(c, table, from, to, removed, |table, span| {
+            let txn = &mut owned(write)?.txn;
+            Ok(txn.retain(table, bounds(span), |key, value| callback.call(key, value) != 0)?)
+        })
     })
 }
 

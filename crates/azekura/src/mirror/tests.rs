@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-const DB: &str = "db.azk";
-const COPY: &str = "mirror.azk";
+pub(in crate::mirror) const DB: &str = "db.azk";
+pub(in crate::mirror) const COPY: &str = "mirror.azk";
 
-type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+pub(in crate::mirror) type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 
-fn options() -> Options {
+pub(in crate::mirror) fn options() -> Options {
     Options::new().threads(false).large_value_bytes(512).durability(Durability::Sync)
 }
 
-fn open(disk: &MemStorage) -> Db {
+pub(in crate::mirror) fn open(disk: &MemStorage) -> Db {
     Db::open_on(disk, DB, options()).unwrap()
 }
 
@@ -37,7 +37,7 @@ fn level(mirror: &mut Mirror) {
     }
 }
 
-fn contents(db: &Db) -> Contents {
+pub(in crate::mirror) fn contents(db: &Db) -> Contents {
     let of = |name: &str| {
         let table = db.open_table(name).unwrap();
         table.cursor().unwrap().owned().map(Result::unwrap).collect()
@@ -46,7 +46,7 @@ fn contents(db: &Db) -> Contents {
 }
 
 /// What the mirror has, read as a follower does.
-fn followed(disk: &MemStorage) -> Contents {
+pub(in crate::mirror) fn followed(disk: &MemStorage) -> Contents {
     let db = Db::open_on(disk, COPY, Options::new().freshness(Freshness::Log)).unwrap();
     assert_eq!(db.check(|_| {}).unwrap().problems, Vec::<String>::new());
     contents(&db)

@@ -1,8 +1,8 @@
 use super::*;
 use crate::base::error::Error;
+use crate::mirror::tests::{COPY, Contents, DB, contents, followed, open, options};
 use crate::storage::{MemStorage, OpenMode, Storage};
-use crate::{CopyOptions, Db, Durability, Freshness, Mirror, MirrorStatus, Options, TableKind, promote_on};
-use std::collections::BTreeMap;
+use crate::{CopyOptions, Db, Freshness, Mirror, MirrorStatus, TableKind, promote_on};
 use std::io::{PipeReader, PipeWriter, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,39 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const DB: &str = "db.azk";
-const COPY: &str = "mirror.azk";
-
-type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
-
-fn options() -> Options {
-    Options::new().threads(false).large_value_bytes(512).durability(Durability::Sync)
-}
-
-fn open(disk: &MemStorage) -> Db {
-    Db::open_on(disk, DB, options()).unwrap()
-}
-
 fn fill(db: &Db, tag: u8) {
     let table = db.table("t", TableKind::Ordered).unwrap();
     table
         .put_many((0..3000u32).map(|n| (n.to_be_bytes(), vec![tag; if n % 50 == 0 { 3000 } else { 20 }])))
         .unwrap();
-}
-
-fn contents(db: &Db) -> Contents {
-    let of = |name: &str| {
-        let table = db.open_table(name).unwrap();
-        table.cursor().unwrap().owned().map(std::result::Result::unwrap).collect()
-    };
-    db.tables().into_iter().map(|t| (t.name.clone(), of(&t.name))).collect()
-}
-
-/// What the mirror has, read as a follower does.
-fn followed(disk: &MemStorage) -> Contents {
-    let db = Db::open_on(disk, COPY, Options::new().freshness(Freshness::Log)).unwrap();
-    assert_eq!(db.check(|_| {}).unwrap().problems, Vec::<String>::new());
-    contents(&db)
 }
 
 type Served = JoinHandle<(Result<()>, Vec<MirrorReport>)>;
