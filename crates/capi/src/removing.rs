@@ -78,8 +78,8 @@ pub unsafe extern "C" fn azk_table_retain(
     })
 }
 
-/// Removes what `f` removes of a part of a table, and says how many records these are. The table's handle is not
-/// held meanwhile.
+/// Removes what `f` removes of a part of a table, and says how many records these are. The table's handle is
+/// not held meanwhile.
 fn retain(
     c: Caller,
     table: *const azk_table,
