@@ -117,6 +117,8 @@ fn expected(error: &Error) -> Result<(), String> {
         | Error::NotADatabase { .. }
         | Error::NewerVersion { .. }
         | Error::Truncated { .. } => Ok(()),
+        // Its superblock says that it is a mirror, or was replaced.
+        Error::Open { kind: std::io::ErrorKind::Other, .. } => Ok(()),
         // An operand on what is no number.
         Error::WrongType { .. } => Ok(()),
         // Lengths and offsets near the limits of their types reach the storage, which refuses them.
