@@ -3,8 +3,11 @@
 import functools
 import json
 import os
+import uuid
 
-from ._azekura import ShardedReader
+import pyarrow
+
+from ._azekura import ShardedReader, ShardPacker
 
 # A manifest begins with its digest.
 _DIGEST_BYTES = len('{"digest":"') + 32
@@ -34,3 +37,41 @@ def kept_reader(path, version):
 @functools.lru_cache(maxsize=4)
 def _opened(path, version, digest):
     return ShardedReader(path, version=version)
+
+
+def _physical(array):
+    """A column as it is stored: dates and times are numbers."""
+    if pyarrow.types.is_date32(array.type):
+        return array.view(pyarrow.int32())
+    if pyarrow.types.is_timestamp(array.type):
+        return array.cast(pyarrow.timestamp("us", array.type.tz)).view(pyarrow.int64())
+    return array
+
+
+def batch_of(arrays, names):
+    """Columns as rows of a set."""
+    return pyarrow.RecordBatch.from_arrays([_physical(array) for array in arrays], names=names)
+
+
+def pack_rows(spec, names, batches):
+    """Packs of the rows of some batches, whose columns have these names."""
+    packer = ShardPacker(spec)
+    for batch in batches:
+        yield from map(pyarrow.record_batch, packer.add(batch_of(batch.columns, names)))
+    yield from map(pyarrow.record_batch, packer.finish())
+
+
+def find_rows(path, version, places, key_names, columns, how, names, batches):
+    """The rows of some batches, with the values of their keys. The key's columns are at `places`, `columns` of the
+    values are added, and `names` are those of all columns then."""
+    reader = kept_reader(path, version)
+    for batch in batches:
+        keys = batch_of([batch.column(place) for place in places], key_names)
+        (found,) = map(pyarrow.record_batch, reader.lookup(keys, columns))
+        joined = pyarrow.RecordBatch.from_arrays(batch.columns + found.columns[:-1], names=names)
+        yield joined.filter(found.column(len(columns))) if how == "inner" else joined
+
+
+def attempt_name(*parts):
+    """A name for the files of one attempt of a task."""
+    return "-".join(map(str, (*parts, uuid.uuid4().hex[:12])))

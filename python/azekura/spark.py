@@ -19,7 +19,6 @@ import json
 import math
 import os
 import re
-import uuid
 
 import pyarrow
 from pyspark import TaskContext
@@ -29,9 +28,9 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ._azekura import ShardDraft, ShardedReader, ShardPacker, shard_hashes
+from ._azekura import ShardDraft, ShardedReader, shard_hashes
 from ._errors import CannotOpen
-from ._sets import described, kept_reader, names_of
+from ._sets import attempt_name, batch_of, described, find_rows, kept_reader, names_of, pack_rows
 
 __all__ = ["DataSource", "lookup", "prepare", "register"]
 
@@ -77,7 +76,7 @@ def prepare(frame, shards, key="id", *, kind="hash", seed=0):
         columns = [_named(name) for name in names]
         return frame.repartitionByRange(shards, *columns).sortWithinPartitions(*columns)
     spec = described(kind, shards, seed, _key(frame.schema, names), _values(frame.schema, names))
-    pack = functools.partial(_pack, spec, frame.columns)
+    pack = functools.partial(pack_rows, spec, frame.columns)
     # Where a shard is, and where a pack is in it, are for Spark alone.
     packs = _with_plain_names(frame).mapInArrow(pack, _packed_schema(spec))
     return packs.repartitionById(int(shards), "shard").sortWithinPartitions("slice").select("pack")
@@ -122,7 +121,7 @@ def lookup(frame, path, on="id", *, columns=None, how="inner", shuffle=None, ver
         frame = frame.drop(hashes)
     key_names = [column["name"] for column in manifest["key"]]
     places = [frame.columns.index(name) for name in names]
-    find = functools.partial(_find, path, version, places, key_names, columns, how, schema.fieldNames())
+    find = functools.partial(find_rows, path, version, places, key_names, columns, how, schema.fieldNames())
     return _with_plain_names(frame).mapInArrow(find, schema)
 
 
@@ -173,19 +172,6 @@ def _local(path):
     return local[1]
 
 
-def _physical(array):
-    """A column as it is stored: dates and times are numbers."""
-    if pyarrow.types.is_date32(array.type):
-        return array.view(pyarrow.int32())
-    if pyarrow.types.is_timestamp(array.type):
-        return array.cast(pyarrow.timestamp("us", array.type.tz)).view(pyarrow.int64())
-    return array
-
-
-def _batch(arrays, names):
-    return pyarrow.RecordBatch.from_arrays([_physical(array) for array in arrays], names=names)
-
-
 def _divided(frame, names, key, spec):
     """The rows, each in the partition of its shard, with a column of their hashes, and that column's name."""
     key_names, shards = [column["name"] for column in key], json.loads(spec)["shards"]
@@ -195,7 +181,7 @@ def _divided(frame, names, key, spec):
 
     @arrow_udf(returnType="long")
     def hashes(*columns: pyarrow.Array) -> pyarrow.Array:
-        found = shard_hashes(_batch(columns, key_names), spec)
+        found = shard_hashes(batch_of(columns, key_names), spec)
         return pyarrow.Array.from_buffers(pyarrow.int64(), len(columns[0]), [None, pyarrow.py_buffer(found)])
 
     hashed = frame.withColumn(name, hashes(*map(_named, names)))
@@ -225,22 +211,6 @@ def _of_packs(spec):
     """The columns of the key and of the values."""
     spec = json.loads(spec)
     return spec["key"], spec["value"]
-
-
-def _pack(spec, names, batches):
-    packer = ShardPacker(spec)
-    for batch in batches:
-        yield from map(pyarrow.record_batch, packer.add(_batch(batch.columns, names)))
-    yield from map(pyarrow.record_batch, packer.finish())
-
-
-def _find(path, version, places, key_names, columns, how, names, batches):
-    reader = kept_reader(path, version)
-    for batch in batches:
-        keys = _batch([batch.column(place) for place in places], key_names)
-        (found,) = map(pyarrow.record_batch, reader.lookup(keys, columns))
-        joined = pyarrow.RecordBatch.from_arrays(batch.columns + found.columns[:-1], names=names)
-        yield joined.filter(found.column(len(columns))) if how == "inner" else joined
 
 
 class DataSource(datasource.DataSource):
@@ -429,7 +399,7 @@ class _Writer(datasource.DataSourceArrowWriter):
     def write(self, iterator):
         """Writes the rows of a partition. Each attempt has files of its own."""
         context = TaskContext.get()
-        attempt = f"{context.partitionId()}-{context.taskAttemptId()}-{uuid.uuid4().hex[:12]}"
+        attempt = attempt_name(context.partitionId(), context.taskAttemptId())
         shard = context.partitionId() if self.is_ordered else None
         writer = self._draft().writer(attempt, shard)
         try:
@@ -437,7 +407,7 @@ class _Writer(datasource.DataSourceArrowWriter):
                 if self.is_packed:
                     writer.write_packed(batch)
                 else:
-                    writer.write(_batch(batch.columns, self.names))
+                    writer.write(batch_of(batch.columns, self.names))
             return _Files(writer.finish())
         except BaseException:
             # What it has written goes at once if it can; with the draft if not.

@@ -2,8 +2,8 @@
 run, on the same machine.
 
 - `build`: rows a second from Arrow batches into files, by one engine and by the shard writers, without Spark.
-- `spark`: the same rows through Spark: prepared and written; and Parquet, as the rows come, and divided and sorted as
-  the shards are. Spark is warm: each way was gone before with few rows, which starts its processes and compiles.
+- `spark`: the same rows through Spark: prepared and written; handed to Python and dropped there; and Parquet, as the
+  rows come, and divided and sorted as the shards are. Spark is warm: each way was gone before with few rows, which starts its processes and compiles.
 - `lookup`: keys looked up with `azekura.spark.lookup`, with and without a shuffle, beside Spark's join with Parquet.
 
 A figure is the median of some rounds, in which the ways of a part take turns.
@@ -141,13 +141,18 @@ def parquet_sorted(frame, shards, path):
     divided.sortWithinPartitions("h").drop("h").write.mode("overwrite").parquet(path)
 
 
+def row_counts(batches):
+    for batch in batches:
+        yield pyarrow.record_batch([[batch.num_rows]], ["n"])
+
+
 def through_spark(spark, folder, rows, shards, rounds):
     path, parquet = os.path.join(folder, "t.azs"), os.path.join(folder, "t.parquet")
 
     def way(write, to):
         def run():
             write(rows_of(spark, rows), to)
-            return lambda: f"{size(to) / rows:.2f} bytes a row"
+            return lambda: f"{size(to) / rows:.2f} bytes a row" if os.path.exists(to) else ""
 
         write(rows_of(spark, 200_000), to + "-warm")
         return run
@@ -159,11 +164,16 @@ def through_spark(spark, folder, rows, shards, rounds):
     def sorted_anew(frame, to):
         parquet_sorted(frame, shards, to)
 
+    def handed(frame, to):
+        count = frame.mapInArrow(row_counts, "n long").agg(functions.sum("n")).first()[0]
+        assert count in (rows, 200_000)
+
     def plain(frame, to):
         frame.write.mode("overwrite").parquet(to)
 
     in_turns(rows, rounds, [
         (f"Spark: prepared and written, {shards} shards", way(azekura_anew, path)),
+        ("Spark: handed to Python, which drops them", way(handed, path + "-none")),
         ("Spark: Parquet, divided and sorted", way(sorted_anew, parquet + "-sorted")),
         ("Spark: Parquet, as it comes", way(plain, parquet)),
     ], CORES)

@@ -280,7 +280,7 @@ class Documents(SparkCase):
     def test_the_program_of_the_document(self):
         root = os.environ.get("AZEKURA_ROOT", os.path.join(os.path.dirname(__file__), "..", ".."))
         with open(os.path.join(root, "docs", "shards.md"), encoding="utf-8") as file:
-            (program,) = re.findall(r"^```py\n(.*?)^```$", file.read(), re.MULTILINE | re.DOTALL)
+            (program,) = re.findall(r"^```py spark\n(.*?)^```$", file.read(), re.MULTILINE | re.DOTALL)
         # Relative paths are those of Spark's own working directory.
         program = program.replace('"t.azs"', repr(self.set))
         exec(compile(program, "docs/shards.md", "exec"), {"spark": self.spark})

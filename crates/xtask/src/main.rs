@@ -3,6 +3,7 @@
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
+mod adapters;
 mod fuzz;
 mod house;
 mod install;
@@ -13,7 +14,6 @@ mod runner;
 mod sanitize;
 mod schedules;
 mod smoke;
-mod spark;
 mod stress;
 mod targets;
 mod test;
@@ -39,6 +39,7 @@ Tasks:
   targets       whether engine, command line and C library build for aarch64 Linux, FreeBSD and macOS
   spark         [TEST...] | bench [--help]: sets of shards with PySpark, which is installed below the build folder;
                 needs Java
+  ray           [TEST...]: the same with Ray Data, which is installed there
   python        builds the Python package's module and runs the package's tests (python3 >= 3.11)
                 --wheel [--python PROGRAM]: builds the package as users do, installs it in a new virtual environment,
                 and runs the tests with that; --full [--python PROGRAM]: there with all the libraries and checkers of
@@ -59,7 +60,8 @@ fn main() -> ExitCode {
         ["header"] => install::header(),
         ["python"] => python::run(),
         ["python", ..] => wheel::run(&arguments[1..]),
-        ["spark", ..] => spark::run(&arguments[1..]),
+        ["spark", ..] => adapters::run(&adapters::SPARK, &arguments[1..]),
+        ["ray", ..] => adapters::run(&adapters::RAY, &arguments[1..]),
         ["targets"] => targets::run(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
