@@ -172,7 +172,7 @@ impl Db {
     /// # Errors
     /// `TableExists`, `TooLarge` for a name over 255 bytes, `ReadOnly`, or what writing meets.
     pub fn create_table(&self, name: &str, kind: TableKind) -> Result<Table> {
-        let id = self.engine.create_tables(&[(name, kind)], 0)?;
+        let id = self.engine.table_changer().create(&[(name, kind)], 0)?;
         Ok(Table { db: self.clone(), id, kind, name: name.into() })
     }
 
@@ -192,7 +192,7 @@ impl Db {
     /// # Ok::<(), azekura::Error>(())
     /// ```
     pub fn create_tables(&self, tables: &[(&str, TableKind)]) -> Result<Vec<Table>> {
-        let first = self.engine.create_tables(tables, 0)?;
+        let first = self.engine.table_changer().create(tables, 0)?;
         Ok((first..)
             .zip(tables)
             .map(|(id, &(name, kind))| Table { db: self.clone(), id, kind, name: name.into() })
@@ -216,7 +216,7 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, `TableExists`, as [`create_table`](Db::create_table).
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        match self.engine.rename_table(from, to) {
+        match self.engine.table_changer().rename(from, to) {
             // It is fed.
             Err(Error::Conflict { .. }) => self.transact(|txn| txn.rename_table(from, to)),
             done => done,
@@ -229,7 +229,7 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, as [`create_table`](Db::create_table).
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        match self.engine.drop_table(name) {
+        match self.engine.table_changer().drop_table(name) {
             // It is fed.
             Err(Error::Conflict { .. }) => self.transact(|txn| txn.drop_table(name)),
             done => done,

@@ -215,7 +215,7 @@ impl Table {
 
     pub(super) fn commit_one(&self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let engine = &self.db.engine;
-        if engine.puts_more(self.id) {
+        if engine.catalog.puts_more(&engine.state, self.id) {
             return self.commit_indexed(key, tag, value);
         }
         let mut buf = KeyBuf::new();

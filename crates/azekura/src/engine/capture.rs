@@ -146,7 +146,7 @@ impl Engine {
         if !self.config.read_only {
             // What was captured must not be lost by a crash that the copy survives: ids would be given anew.
             // And values that are still in memory are written by this.
-            self.checkpoint(Purpose::Plain)?;
+            self.checkpoints().write_for(Purpose::Plain)?;
         }
         capture.checkpoint = self.checkpointer.lock().number;
         Ok(capture)

@@ -75,11 +75,11 @@ impl Engine {
             (checkpoint.clean && !self.checkpointer.has_pending(), checkpoint.number != checkpoint.opened)
         };
         if !clean {
-            self.checkpoint(Purpose::Close)?;
+            self.checkpoints().write_for(Purpose::Close)?;
         } else if self.config.clock.is_ahead_of_file() {
             // Saves the clock, so that expired records stay expired for the next handle. On a full disk the
             // file stays as it was.
-            let _noted = self.checkpoint(Purpose::Close);
+            let _noted = self.checkpoints().write_for(Purpose::Close);
         }
         if !clean || changed {
             // All is safe. What this cannot do, for want of room, the next handle does.

@@ -182,7 +182,7 @@ impl Engine {
             return Ok(None);
         }
         self.config.clock_found(None, tail.clock());
-        engine.apply_replayed(commits)?;
+        engine.table_loader().apply_replayed(commits)?;
         followed.note_tail(Some(&tail))?;
         *looked.tail.lock() = Some(tail);
         Ok(Some(followed.state(before.lease.clone())))

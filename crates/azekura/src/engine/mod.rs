@@ -14,6 +14,7 @@ mod checkpoint;
 mod chunks;
 mod close;
 mod commit;
+mod commits;
 mod compaction;
 pub(crate) mod config;
 mod counters;
@@ -38,6 +39,7 @@ mod idle;
 mod ids;
 mod indexes;
 mod length;
+mod load;
 mod logs;
 mod memory;
 #[cfg(all(test, loom))]
@@ -65,7 +67,7 @@ pub(crate) use capture::{Capture, CapturePart};
 pub(crate) use changes::TableChanges;
 pub use config::{Durability, Freshness};
 pub(crate) use fed::FeedTally;
-pub(crate) use feed::now_ms;
+pub(crate) use feed::{no_feed, now_ms};
 pub(crate) use follower::honoured_from;
 pub(crate) use found::{Admission, Newest, read_manifest, read_newest};
 pub(crate) use gathered::Gathered;
@@ -92,8 +94,8 @@ use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
 use background::Background;
 use bound::Bound;
 use catalog::Catalog;
-use checkpoint::{Checkpointer, Purpose};
-use commit::{Commit, Committer};
+use checkpoint::Checkpointer;
+use commit::Committer;
 use compaction::compactor::Compactor;
 use counters::Counters;
 use crew::Role;
@@ -102,9 +104,8 @@ use flusher::Flusher;
 use follower::{Follower, Looked};
 use ids::Ids;
 use memory::MemoryBudget;
-use operators::Operators;
 use pace::Pace;
-use state::State;
+use state::{State, TableState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -139,15 +140,11 @@ pub(crate) struct Engine {
     pub(crate) state: ArcSwap<State>,
     /// Whether gets of many keys have waited for the disk of late.
     pub(crate) reads_wait: AtomicBool,
-    /// Whether a put to some table may be more than its record: see `puts_more`.
-    pub(crate) any_puts_more: AtomicBool,
     /// Which tables are fed.
     pub(crate) feed: Feeding,
-    /// Which tables take operands.
-    operators: Operators,
 
     // The parts.
-    catalog: Catalog,
+    pub(crate) catalog: Catalog,
     committer: Committer,
     pub(crate) memory: MemoryBudget,
     pub(crate) pace: Pace,
@@ -196,20 +193,6 @@ impl Engine {
         self.reclaimer().shrink(progress)
     }
 
-    /// See `Checkpoints::write_for`.
-    fn checkpoint(&self, purpose: Purpose) -> Result<()> {
-        self.checkpoints().write_for(purpose)
-    }
-
-    /// See `Checkpoints::write_tables`.
-    fn checkpoint_tables<F: Fn(&State) -> State>(
-        &self,
-        change: impl FnOnce(&State) -> Result<F>,
-        changed: impl FnOnce(&mut Commit, &State),
-    ) -> Result<()> {
-        self.checkpoints().write_tables(change, changed)
-    }
-
     /// No checkpoint is written while the result lives.
     pub(crate) fn hold_checkpoints(&self) -> impl Sized + '_ {
         self.checkpointer.lock()
@@ -225,18 +208,25 @@ impl Engine {
         self.checkpointer.pending_extents()
     }
 
-    /// Called before anything is changed: the background looks after it from now on. False if the system
-    /// refuses the thread.
+    /// Called before anything is changed. See `Background::look_after`.
     #[inline(always)]
     fn look_after(&self) -> bool {
-        self.background.crew.has(Role::Log) || self.begin_to_look_after()
+        self.background.look_after(&self.room)
     }
 
-    #[cold]
-    fn begin_to_look_after(&self) -> bool {
-        // Nobody has looked since the file was opened.
-        self.room.look();
-        self.background.crew.need(Role::Log).is_ok()
+    /// The newest commit that is durable, of those that `state` shows.
+    pub(crate) fn durable_of(&self, state: &State) -> u64 {
+        let visible = state.visible();
+        // What another process has committed is seen when it is durable.
+        if self.config.read_only { visible } else { visible.min(self.log.durable_seq()) }
+    }
+
+    /// The table that has a name now, or as a follower sees it.
+    pub(crate) fn table_now(&self, name: &str) -> Result<Arc<TableState>> {
+        self.follow()?;
+        self.life.check()?;
+        let state = self.state.load();
+        self.behind(&state).catalog.shown_table(&state, name).cloned()
     }
 
     /// The value that a reference of `VALUE_POINTER_BYTES` in a state stands for.

@@ -137,7 +137,7 @@ impl Engine {
         if !self.checkpointer.has_to_revoke() {
             return Ok(());
         }
-        match self.checkpoint(Purpose::Plain) {
+        match self.checkpoints().write_for(Purpose::Plain) {
             Err(Error::NoSpace { .. }) => Ok(()),
             done => done,
         }
@@ -161,6 +161,6 @@ impl Engine {
             self.log.begin_chain(self.ids.next())?;
         }
         self.log.write(u64::MAX)?;
-        self.checkpoint(Purpose::StartLog)
+        self.checkpoints().write_for(Purpose::StartLog)
     }
 }

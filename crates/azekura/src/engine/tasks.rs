@@ -2,15 +2,18 @@
 
 use super::Engine;
 use super::checkpoint::Checkpoints;
-use super::commit::Syncer;
+use super::commit::{CommitSteps, Syncer};
 use super::compaction::install::Installer;
 use super::compaction::merges::Merges;
+use super::feed::Feeder;
 use super::flush::Flush;
 use super::freeze::Freezer;
 use super::idle::MemoryWatch;
+use super::load::TableLoader;
 use super::reclaim::Reclaimer;
 use super::relief::RoomMaker;
 use super::sweep::Sweeper;
+use super::tables::TableChanger;
 use super::threads::{FlushThread, LogThread, MergeThread};
 use super::watch::Watcher;
 
@@ -33,6 +36,33 @@ impl Engine {
             checkpoints,
             large_value_bytes,
         }
+    }
+
+    /// The part that brings commits to the log and the memtables.
+    #[inline]
+    pub(super) fn commit_steps(&self) -> CommitSteps<'_> {
+        let Engine { committer, catalog, feed, checkpointer, life, poison, .. } = self;
+        CommitSteps { freezer: self.freezer(), committer, catalog, feed, checkpointer, life, poison }
+    }
+
+    /// The part that fills the engine with the tables of a file.
+    pub(super) fn table_loader(&self) -> TableLoader<'_> {
+        let (merges, steps) = (self.merges(), self.commit_steps());
+        let (clock, follows) = (&*self.config.clock, self.config.follow.is_some());
+        TableLoader { merges, steps, log: &self.log, clock, follows }
+    }
+
+    /// The part that makes, renames and drops tables.
+    pub(crate) fn table_changer(&self) -> TableChanger<'_> {
+        let (steps, checkpoints) = (self.commit_steps(), self.checkpoints());
+        TableChanger { commits: self, steps, checkpoints, clock: &self.config.clock }
+    }
+
+    /// The part that changes what is fed.
+    pub(crate) fn feeder(&self) -> Feeder<'_> {
+        let Engine { feed, catalog, committer, state, .. } = self;
+        let (lineage, large_value_bytes) = (self.store.lineage, self.config.large_value_bytes);
+        Feeder { commits: self, feed, catalog, committer, state, lineage, large_value_bytes }
     }
 
     /// The part that writes checkpoints.

@@ -36,7 +36,7 @@ pub(crate) fn commit(db: &Db, batch: Batch) -> Result<u64> {
 }
 
 fn commit_batch(engine: &Engine, batch: Batch) -> Result<u64> {
-    if batch.changes_tables() { engine.commit_tables(batch) } else { engine.commit(batch) }
+    if batch.changes_tables() { engine.table_changer().commit(batch) } else { engine.commit(batch) }
 }
 
 #[inline(never)]
@@ -51,7 +51,7 @@ fn commit_fed(db: &Db, mut batch: Batch) -> Result<u64> {
         if !is_told && !batch.changes().iter().any(|change| is_fed(change.id())) {
             return commit_batch(engine, batch);
         }
-        engine.renew_feed()?;
+        engine.feeder().renew()?;
         let keeps_old = batch.parts.iter().any(|part| fed.content_of(part.table) == Some(FeedContent::Both));
         let before = keeps_old.then(|| Before::new(engine));
         let mut gathered = Gathered::new(fed, now_ms());
@@ -150,7 +150,7 @@ impl Gatherer<'_> {
             let (since, own) = (self.db.engine.life.now()?, OwnCommits::default());
             out.reads = Some(ReadSet { snapshot: before.seq, since, reads, own });
         }
-        self.db.engine.add_part(out, &mut self.part)
+        self.db.engine.feeder().add_part(out, &mut self.part)
     }
 
     fn changes(
@@ -254,7 +254,7 @@ impl Gatherer<'_> {
             return Ok(());
         }
         self.part.end_section();
-        self.db.engine.add_part(out, &mut self.part)?;
+        self.db.engine.feeder().add_part(out, &mut self.part)?;
         self.part.begin(out.time_ms);
         self.part.begin_section(table.kind, &table.name);
         Ok(())
