@@ -320,7 +320,7 @@ impl Check<'_> {
 
     /// The log, as the file has it.
     fn log(&mut self) {
-        match self.engine.read_log() {
+        match self.engine.log_check().read() {
             Ok(found) => {
                 self.report.log_commits = found.commits;
                 self.report.log_records = found.records;
@@ -332,7 +332,7 @@ impl Check<'_> {
 
     /// Both superblocks, and the manifest that the newer one names.
     fn superblocks(&mut self) -> Result<()> {
-        let held = self.engine.hold_checkpoints();
+        let held = self.engine.checkpointer.lock();
         let file = self.engine.file.as_ref();
         let mut newest: Option<Superblock> = None;
         for (name, at) in [("A", 0), ("B", ALIGN_BYTES)] {
@@ -372,10 +372,10 @@ impl Check<'_> {
             let segments = engine.values.segments();
             let places: Vec<_> = segments.iter().map(|s| s.place()).collect();
             let mut live: Vec<Extent> = places.iter().flat_map(|p| p.extents().iter().copied()).collect();
-            live.extend(engine.live_extents());
+            live.extend(engine.checkpoints().live_extents());
             if engine.config.read_only {
                 // What the log has dropped the newest checkpoint still names, and no other one follows.
-                live.extend(engine.dropped_extents());
+                live.extend(engine.checkpointer.pending_extents());
             }
             let runs = state.tables.with_runs().flat_map(|t| t.levels.iter().flat_map(|l| l.runs.iter()));
             live.extend(runs.flat_map(|r| r.info.extents.iter().copied()));

@@ -281,7 +281,8 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         free_bytes,
         memtable_bytes: engine.pace.memtable_bytes(),
         table_bytes: engine.memory.table_bytes(engine.state.load().tables.len()),
-        log_bytes: engine.log.queued_bytes() as u64 + engine.log_file_bytes(),
+        // Those of earlier handles' chains are counted apart.
+        log_bytes: engine.log.queued_bytes() as u64 + engine.log.file_bytes() + get(&counters.old_log_bytes),
         log_commits: get(&counters.log_commits),
         log_records: get(&counters.log_records),
         value_bytes: engine.values.segments().iter().map(|s| s.bytes()).sum(),

@@ -13,7 +13,7 @@ use super::counters::Counters;
 use super::crew::Crew;
 use super::fed::Feeding;
 use super::flusher::Flusher;
-use super::follower::Looked;
+use super::follower::{Following, Looked};
 use super::found::{Found, Logs, Replayed, read_logs};
 use super::ids::Ids;
 use super::length::{Length, named_bytes, value_end};
@@ -179,7 +179,8 @@ pub(super) fn build(
     if engine.config.follow.is_some() {
         // Its runs are those of other checkpoints too, so they do not hold the segments.
         let tail = Mutex::new(recovered.replayed.tail.take());
-        engine.looked = Some(Looked { _segments: held, at_checkpoint, is_torn, tail });
+        let looked = Looked { _segments: held, at_checkpoint, is_torn, tail };
+        engine.following = Following::Checkpoint(looked);
     }
     Ok(engine)
 }
@@ -272,8 +273,7 @@ impl Engine {
             reads_wait: AtomicBool::new(false),
             feed: Feeding::new(),
             counters: Counters::of(&recovered.replayed),
-            follower: None,
-            looked: None,
+            following: Following::No,
             config,
         })
     }

@@ -22,13 +22,13 @@ impl Engine {
 
     /// Gives the file's lock up: at once, or with the last reader of the mapping.
     fn let_go(&self) -> Result<()> {
-        if !self.is_mapped() && self.follower.is_none() {
+        if !self.store.is_mapped() && self.following.handle().is_none() {
             return self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
         }
         drop(self.checkpointer.take_pending());
         let _commit = self.committer.lock();
         let mut last = State { lease: None, followed: None, ..self.state.load().copy() };
-        if self.follower.is_some() {
+        if self.following.handle().is_some() {
             drop_memtables(&mut last);
         }
         self.state.store(Arc::new(last));

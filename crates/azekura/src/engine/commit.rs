@@ -31,12 +31,10 @@ pub(super) use sync::Syncer;
 
 use super::Engine;
 use super::batch::Batch;
-use super::state::State;
 use super::within;
 use crate::base::error::Result;
 use crate::format::feed::FeedContent;
 use crate::format::operand::Operator;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Engine {
@@ -84,15 +82,5 @@ impl Engine {
         self.catalog.operators.takes(table, operator)
             && !(self.feed.is_on() && tells_values())
             && !is_for_room()
-    }
-
-    /// See `Committer::track_snapshot`.
-    pub(crate) fn track_snapshot(&self) -> (Arc<State>, u64) {
-        self.committer.track_snapshot(&self.state)
-    }
-
-    /// See `Committer::untrack_snapshot`.
-    pub(crate) fn untrack_snapshot(&self, snapshot: u64) {
-        self.committer.untrack_snapshot(snapshot);
     }
 }

@@ -88,7 +88,7 @@ use crate::base::sync::atomic::AtomicBool;
 use crate::engine::config::Config;
 use crate::log::Log;
 use crate::run::Store;
-use crate::space::{Extent, Room, Space};
+use crate::space::{Room, Space};
 use crate::storage::{File, IoCounters};
 use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
 use background::Background;
@@ -101,7 +101,7 @@ use counters::Counters;
 use crew::Role;
 use fed::Feeding;
 use flusher::Flusher;
-use follower::{Follower, Looked};
+use follower::Following;
 use ids::Ids;
 use memory::MemoryBudget;
 use pace::Pace;
@@ -145,11 +145,11 @@ pub(crate) struct Engine {
 
     // The parts.
     pub(crate) catalog: Catalog,
-    committer: Committer,
+    pub(crate) committer: Committer,
     pub(crate) memory: MemoryBudget,
     pub(crate) pace: Pace,
     flusher: Flusher,
-    checkpointer: Checkpointer,
+    pub(crate) checkpointer: Checkpointer,
     pub(crate) compactor: Compactor,
     ids: Ids,
     /// How much the file may take.
@@ -157,9 +157,8 @@ pub(crate) struct Engine {
     relief: relief::Relief,
     background: Background,
 
-    // Where another process may write.
-    follower: Option<Follower>,
-    looked: Option<Looked>,
+    /// Whether another process may write the file.
+    following: Following,
 }
 
 impl Engine {
@@ -193,19 +192,12 @@ impl Engine {
         self.reclaimer().shrink(progress)
     }
 
-    /// No checkpoint is written while the result lives.
-    pub(crate) fn hold_checkpoints(&self) -> impl Sized + '_ {
-        self.checkpointer.lock()
-    }
-
-    /// Extents that belong to no run and no value segment, for `check`.
-    pub(crate) fn live_extents(&self) -> Vec<Extent> {
-        self.checkpoints().live_extents()
-    }
-
-    /// Extents of runs that no state has any more, and the newest checkpoint may still name.
-    pub(crate) fn dropped_extents(&self) -> Vec<Extent> {
-        self.checkpointer.pending_extents()
+    /// A state that stays readable, to be copied. See `Capturer::capture`.
+    pub(crate) fn capture(&self) -> Result<Capture> {
+        match self.catching_up() {
+            Some(follower) => follower.capture(),
+            None => self.capturer().capture(),
+        }
     }
 
     /// Called before anything is changed. See `Background::look_after`.

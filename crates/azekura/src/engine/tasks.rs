@@ -1,15 +1,18 @@
 //! How the engine fills the parts that live for one task: each gets just the references that it may use.
 
 use super::Engine;
+use super::capture::{CaptureSource, Capturer};
 use super::checkpoint::Checkpoints;
 use super::commit::{CommitSteps, Syncer};
 use super::compaction::install::Installer;
 use super::compaction::merges::Merges;
 use super::feed::Feeder;
 use super::flush::Flush;
+use super::follow::CatchingUp;
 use super::freeze::Freezer;
 use super::idle::MemoryWatch;
 use super::load::TableLoader;
+use super::logs::LogCheck;
 use super::reclaim::Reclaimer;
 use super::relief::RoomMaker;
 use super::sweep::Sweeper;
@@ -66,7 +69,7 @@ impl Engine {
     }
 
     /// The part that writes checkpoints.
-    pub(super) fn checkpoints(&self) -> Checkpoints<'_> {
+    pub(crate) fn checkpoints(&self) -> Checkpoints<'_> {
         let Engine { checkpointer, state, committer, log, values, ids, .. } = self;
         let Engine { space, pace, relief, poison, counters, .. } = self;
         Checkpoints {
@@ -88,6 +91,31 @@ impl Engine {
     pub(super) fn installer(&self) -> Installer<'_> {
         let Engine { state, committer, background, checkpointer, .. } = self;
         Installer { state, committer, background, checkpointer }
+    }
+
+    /// The part that catches up with the file's writer, if this is a follower's handle.
+    pub(super) fn catching_up(&self) -> Option<CatchingUp<'_>> {
+        let Engine { path, config, file, life, io, state, committer, store, .. } = self;
+        let follower = self.following.handle()?;
+        Some(CatchingUp { follower, path, config, file, life, io, pages: &store.pages, state, committer })
+    }
+
+    /// The part that captures states for copies.
+    pub(super) fn capturer(&self) -> Capturer<'_> {
+        Capturer { flush: self.flushing(), catalog: &self.catalog, source: self.capture_source() }
+    }
+
+    /// What a captured state needs beside itself.
+    pub(super) fn capture_source(&self) -> CaptureSource<'_> {
+        let Engine { file, values, ids, config, .. } = self;
+        CaptureSource { file, values, next_id: ids.peek(), clock: &config.clock }
+    }
+
+    /// The part that reads the log for `check`.
+    pub(crate) fn log_check(&self) -> LogCheck<'_> {
+        let Engine { checkpointer, state, log, path, store, config, .. } = self;
+        let (file, file_id, follows) = (self.file.as_ref(), store.file_id, config.follow.is_some());
+        LogCheck { checkpointer, state, log, path, file, file_id, follows }
     }
 
     /// The part that freezes memtables.

@@ -101,14 +101,14 @@ struct Before<'a> {
 
 impl<'a> Before<'a> {
     fn new(engine: &'a Engine) -> Before<'a> {
-        let (state, seq) = engine.track_snapshot();
+        let (state, seq) = engine.committer.track_snapshot(&engine.state);
         Before { engine, state, seq, now: engine.config.clock.now_if_used() }
     }
 }
 
 impl Drop for Before<'_> {
     fn drop(&mut self) {
-        self.engine.untrack_snapshot(self.seq);
+        self.engine.committer.untrack_snapshot(self.seq);
     }
 }
 

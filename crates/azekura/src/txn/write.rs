@@ -195,7 +195,7 @@ impl WriteTxn {
         if let Some(read) = self.read.take()
             && !self.db.engine.life.is_forked()
         {
-            self.db.engine.untrack_snapshot(read.snapshot.seq());
+            self.db.engine.committer.untrack_snapshot(read.snapshot.seq());
         }
     }
 

@@ -262,7 +262,7 @@ fn who_holds_merges_back_is_alone_with_the_runs() {
     for _ in 0..100 {
         let paused = engine.background.pause_merges();
         // A checkpoint has its own lock, and ends soon.
-        drop(engine.hold_checkpoints());
+        drop(engine.checkpointer.lock());
         let state = engine.state.load_full();
         assert_eq!(Arc::strong_count(&state), 2, "the engine's and this one");
         drop((state, paused));
