@@ -122,17 +122,17 @@ impl Db {
 
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.engine.path
+        &self.engine.opened.path
     }
 
     /// The seed of the hashes by which hash tables are ordered: [`Options::hash_seed`], or a random one.
     pub fn hash_seed(&self) -> u64 {
-        self.engine.hash_seed
+        self.engine.store.hash_seed
     }
 
     /// Whether the file is a [`Mirror`](crate::Mirror) of another one, and can only be read.
     pub fn is_mirror(&self) -> bool {
-        self.engine.is_mirror
+        self.engine.opened.is_mirror
     }
 
     /// The table of a name, made if there is none.
@@ -315,7 +315,7 @@ impl Db {
     }
 
     fn file_bytes(&self) -> Result<u64> {
-        self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))
+        self.engine.store.file.len().map_err(|e| Error::io("reading the file's length", e))
     }
 
     /// Reads everything and checks it: checksums, order, counts, filters, large values, and the log. Each

@@ -177,7 +177,7 @@ impl Table {
     pub(crate) fn has_record(&self, key: &[u8]) -> Result<bool> {
         let engine = &self.db.engine;
         let (state, mut buf) = (engine.state.load(), KeyBuf::new());
-        let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let sort = self.kind.sort_key(key, engine.store.hash_seed, &mut buf);
         Ok(lookup(self.of(&state)?, state.visible(), sort, || 0, |_, _, _| ())?.is_some())
     }
 }

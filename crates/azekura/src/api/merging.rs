@@ -54,7 +54,7 @@ impl Table {
             return self.retry(|w| w.merge_given(self, key, given));
         }
         let mut buf = KeyBuf::new();
-        let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let sort = self.kind.sort_key(key, engine.store.hash_seed, &mut buf);
         let mut bytes = [0; STORED_BYTES];
         let part = BatchPart::single(self.id, sort.bytes, Tag::Expiring, given.stored(&mut bytes));
         let durable = engine.config.durability == Durability::Sync;

@@ -2,7 +2,6 @@
 //!
 //! Opening builds one, and a follower one for each checkpoint that it reads.
 
-use super::Engine;
 use super::background::Background;
 use super::bound::Bound;
 use super::catalog::Catalog;
@@ -22,6 +21,7 @@ use super::memory::{Division, Load, MemoryBudget, divide};
 use super::pace::Pace;
 use super::relief::{Relief, tight_below};
 use super::state::State;
+use super::{Engine, Opened};
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::life::Life;
@@ -41,7 +41,7 @@ use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 const ASKING_FOR_PINS: &str = "asking which checkpoints others have pinned";
@@ -142,12 +142,11 @@ pub(super) fn build(
     config.clock_found(found.manifest.clock_ms, recovered.replayed.clock);
     let seen = disk.seen.take();
     let pages = seen.as_ref().map(|seen| seen.pages.clone());
-    let mut engine = Engine::new(disk, config, found, &recovered, pages)?;
-    engine.path = length.path.to_path_buf();
+    let mut engine = Engine::new(length.path, disk, config, found, &recovered, pages)?;
     engine.ids = Ids::from(found.manifest.next_id.saturating_add(id_gap));
     // The log may lead to values for which its writer has made the file longer meanwhile.
     let follows = matches!(logs, Logs::Follow | Logs::FollowTo(_));
-    let file_bytes = if follows { len_of(engine.file.as_ref())? } else { length.file_bytes };
+    let file_bytes = if follows { len_of(engine.store.file.as_ref())? } else { length.file_bytes };
     let adopt = |v: &ValueInfo| {
         let segment = engine.values.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
         segment.found_in(file_bytes);
@@ -173,7 +172,7 @@ pub(super) fn build(
         engine.state.store(Arc::new(State { joint_seq: tables_seq, ..at_checkpoint.copy() }));
     }
     engine.table_loader().apply_replayed(recovered.replayed.commits)?;
-    engine.room.look();
+    engine.store.room.look();
     // All that is found counts as alive.
     engine.bound.note_all_alive(engine.merges().survey().in_place());
     if engine.config.follow.is_some() {
@@ -227,6 +226,7 @@ impl Parts {
 impl Engine {
     /// An engine without tables.
     fn new(
+        path: &Path,
         disk: Disk,
         config: Config,
         found: &Found,
@@ -241,28 +241,23 @@ impl Engine {
         let Parts { poison, values, log, store } =
             Parts::new(&file, &config, &division, &room, found, recovered, pages)?;
         let relief = Relief::new(room.clone(), config.memtable_bytes);
-        let checkpointer =
-            Checkpointer::new(file.clone(), room.clone(), found, config.pins, config.clock.clone());
+        let checkpointer = Checkpointer::new(file, room.clone(), found, config.pins, config.clock.clone());
+        let (path, is_mirror) = (path.to_path_buf(), found.block.role == Role::Mirror);
+        let opened = Opened { path, is_mirror, least_bytes: recovered.least_bytes };
         let crew = Crew::new(config.threads && !config.read_only, config.background_merges);
         Ok(Engine {
-            path: PathBuf::new(),
-            least_bytes: recovered.least_bytes,
+            opened,
             store,
-            file,
             life,
-            io,
             space,
             relief,
-            hash_seed: found.block.hash_seed,
-            is_mirror: found.block.role == Role::Mirror,
             values,
             log,
             state: ArcSwap::from_pointee(State::new(flushed)),
             poison,
             catalog: Catalog::new(),
             committer: Committer::new(flushed + 1, usize_of64(config.memtable_bytes)),
-            memory: MemoryBudget::new(&config, room.clone()),
-            room,
+            memory: MemoryBudget::new(&config, room),
             pace: Pace::new(division.freeze_bytes),
             flusher: Flusher::new(),
             checkpointer,
@@ -272,7 +267,7 @@ impl Engine {
             background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
             feed: Feeding::new(),
-            counters: Counters::of(&recovered.replayed),
+            counters: Counters::of(&recovered.replayed, io),
             following: Following::No,
             config,
         })

@@ -23,7 +23,7 @@ impl Engine {
     /// Gives the file's lock up: at once, or with the last reader of the mapping.
     fn let_go(&self) -> Result<()> {
         if !self.store.is_mapped() && self.following.handle().is_none() {
-            return self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
+            return self.store.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
         }
         drop(self.checkpointer.take_pending());
         let _commit = self.committer.lock();

@@ -78,7 +78,7 @@ impl Engine {
         let tells_values = || self.feed.fed().content_of(table).is_some_and(|told| told != FeedContent::Keys);
         // A large value that gets longer is written anew by a flush, for which a tight disk may have no room.
         // A put asks first.
-        let is_for_room = || operator.is_long() && self.room.is_tight();
+        let is_for_room = || operator.is_long() && self.store.room.is_tight();
         self.catalog.operators.takes(table, operator)
             && !(self.feed.is_on() && tells_values())
             && !is_for_room()

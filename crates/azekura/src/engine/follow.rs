@@ -142,7 +142,7 @@ impl Engine {
         }
         let number = followed.unwrap_or_else(|| self.checkpointer.lock().number);
         let (age, bytes) = (Duration::ZERO, 0);
-        let pins = self.file.pins().unwrap_or_default().into_iter();
+        let pins = self.store.file.pins().unwrap_or_default().into_iter();
         (number, pins.map(|range| PinView { checkpoint: *range.start(), age, bytes }).collect())
     }
 }
@@ -190,7 +190,7 @@ impl CatchingUp<'_> {
         let Some(looked) = engine.following.checkpoint() else { return Ok(None) };
         // Put back only if all that was read is in the state.
         let Some(mut tail) = looked.tail.lock().take() else { return Ok(None) };
-        let read = tail.read_on(engine.file.as_ref());
+        let read = tail.read_on(engine.store.file.as_ref());
         if newest_block_now(self.path, self.file.as_ref())?.number != followed.number {
             return Ok(None);
         }

@@ -88,8 +88,7 @@ use crate::base::sync::atomic::AtomicBool;
 use crate::engine::config::Config;
 use crate::log::Log;
 use crate::run::Store;
-use crate::space::{Room, Space};
-use crate::storage::{File, IoCounters};
+use crate::space::Space;
 use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
 use background::Background;
 use bound::Bound;
@@ -109,29 +108,30 @@ use state::{State, TableState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// What opening has found of the file itself.
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    /// Whether the file is a mirror of another one.
+    pub(crate) is_mirror: bool,
+    /// How long the file had to be.
+    pub(crate) least_bytes: u64,
+}
+
 /// An open database: the parts, and what ties them together.
 ///
 /// A part has its own locks and counters. What else it needs its methods are given, so that their signatures
 /// say what they can touch. The parts that live for one task are filled in `tasks.rs`. A method of the engine
 /// needs several parts, and is a short story of named steps.
 pub(crate) struct Engine {
-    pub(crate) path: PathBuf,
+    pub(crate) opened: Opened,
     pub(crate) config: Config,
-    pub(crate) hash_seed: u64,
-    /// Whether the file is a mirror of another one.
-    pub(crate) is_mirror: bool,
     /// Whether handles may still be used.
     pub(crate) life: Arc<Life>,
     pub(crate) poison: Arc<Poison>,
     pub(crate) counters: Counters,
 
-    // The file.
-    pub(crate) file: Arc<dyn File>,
-    /// How long the file had to be when it was opened.
-    pub(crate) least_bytes: u64,
-    pub(crate) io: Arc<IoCounters>,
+    // The file. `store` has it, and its room.
     pub(crate) space: Arc<Space>,
-    pub(crate) room: Arc<Room>,
     pub(crate) store: Store,
     pub(crate) values: Arc<ValueStore>,
     pub(crate) log: Log,
@@ -203,7 +203,7 @@ impl Engine {
     /// Called before anything is changed. See `Background::look_after`.
     #[inline(always)]
     fn look_after(&self) -> bool {
-        self.background.look_after(&self.room)
+        self.background.look_after(&self.store.room)
     }
 
     /// The newest commit that is durable, of those that `state` shows.

@@ -78,10 +78,10 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         return Ok(engine);
     }
     let mut engine = build(Logs::Copy)?;
-    match secure(&engine.checkpoints(), engine.file.as_ref(), &found) {
+    match secure(&engine.checkpoints(), engine.store.file.as_ref(), &found) {
         Err(Error::NoSpace { .. }) => {
             engine = build(Logs::Rewrite)?;
-            engine.file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
+            engine.store.file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
         }
         done => done?,
     }

@@ -95,9 +95,10 @@ impl Engine {
 
     /// The part that catches up with the file's writer, if this is a follower's handle.
     pub(super) fn catching_up(&self) -> Option<CatchingUp<'_>> {
-        let Engine { path, config, file, life, io, state, committer, store, .. } = self;
-        let follower = self.following.handle()?;
-        Some(CatchingUp { follower, path, config, file, life, io, pages: &store.pages, state, committer })
+        let Engine { config, life, state, committer, store, .. } = self;
+        let (follower, path) = (self.following.handle()?, &self.opened.path);
+        let (file, io, pages) = (&store.file, &self.counters.io, &store.pages);
+        Some(CatchingUp { follower, path, config, file, life, io, pages, state, committer })
     }
 
     /// The part that captures states for copies.
@@ -107,14 +108,15 @@ impl Engine {
 
     /// What a captured state needs beside itself.
     pub(super) fn capture_source(&self) -> CaptureSource<'_> {
-        let Engine { file, values, ids, config, .. } = self;
-        CaptureSource { file, values, next_id: ids.peek(), clock: &config.clock }
+        let Engine { store, values, ids, config, .. } = self;
+        CaptureSource { file: &store.file, values, next_id: ids.peek(), clock: &config.clock }
     }
 
     /// The part that reads the log for `check`.
     pub(crate) fn log_check(&self) -> LogCheck<'_> {
-        let Engine { checkpointer, state, log, path, store, config, .. } = self;
-        let (file, file_id, follows) = (self.file.as_ref(), store.file_id, config.follow.is_some());
+        let Engine { checkpointer, state, log, store, config, .. } = self;
+        let (path, file, file_id) = (&*self.opened.path, store.file.as_ref(), store.file_id);
+        let follows = config.follow.is_some();
         LogCheck { checkpointer, state, log, path, file, file_id, follows }
     }
 

@@ -173,7 +173,7 @@ impl Gatherer<'_> {
         let (mut tmp, mut key, mut old) = ([0; 8], Vec::new(), Vec::new());
         for i in 0..part.block.len() {
             let sort_key = part.block.key(i, &mut tmp);
-            table.kind.user_key(sort_key, engine.hash_seed, &mut key)?;
+            table.kind.user_key(sort_key, engine.store.hash_seed, &mut key)?;
             let has_old = content == FeedContent::Both && self.old(table, sort_key, &mut old)?;
             let old = has_old.then_some(&old[..]);
             let Content { tag, value, expiry } = part.block.content(i);
@@ -223,7 +223,7 @@ impl Gatherer<'_> {
             Cursor::new(db, self.state.clone(), table.clone(), before.seq, before.now, Vec::new(), limits)?;
         let mut buf = KeyBuf::new();
         while let Some((key, value)) = cursor.next()? {
-            let sort_key = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+            let sort_key = table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf);
             if !has(&part.block, sort_key.bytes) {
                 let old = match value.bytes() {
                     Ok(old) => Some(old),

@@ -209,7 +209,7 @@ impl WriteTxn {
     /// Writes a record to the table of the feed. `Invalid` if there is none.
     pub(crate) fn write_feed(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         self.db.engine.check_writable()?;
-        let table = self.db.engine.feed.fed().table.ok_or_else(|| no_feed(&self.db.engine.path))?;
+        let table = self.db.engine.feed.fed().table.ok_or_else(|| no_feed(&self.db.engine.opened.path))?;
         self.hidden_buffer(table).push(key, tag, value);
         Ok(())
     }

@@ -78,7 +78,7 @@ fn get_group<K: AsRef<[u8]>>(
     let mut bufs: [KeyBuf; GROUP] = std::array::from_fn(|_| KeyBuf::new());
     let mut sorts: [SortKey<'_>; GROUP] = [SortKey { head: 0, bytes: &[] }; GROUP];
     for ((key, buf), sort) in group.iter().zip(&mut bufs).zip(&mut sorts) {
-        *sort = t.kind.sort_key(key.as_ref(), engine.hash_seed, buf);
+        *sort = t.kind.sort_key(key.as_ref(), engine.store.hash_seed, buf);
     }
     let sorts = &sorts[..group.len()];
     if t.memtable_is_empty() && t.few.is_none() && t.levels.iter().all(|l| l.ranges.is_empty()) {
@@ -119,7 +119,7 @@ impl Apart {
 fn ask_for_pages<K: AsRef<[u8]>>(engine: &Engine, t: &TableState, keys: &[K]) {
     for key in keys {
         let mut buf = KeyBuf::new();
-        let sort = t.kind.sort_key(key.as_ref(), engine.hash_seed, &mut buf);
+        let sort = t.kind.sort_key(key.as_ref(), engine.store.hash_seed, &mut buf);
         let hash = t.kind.filter_hash(sort);
         for run in t.levels.iter().filter_map(|level| level.run_for(sort)) {
             if run.may_contain(hash).unwrap_or(false)
