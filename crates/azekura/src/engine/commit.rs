@@ -1,7 +1,7 @@
 //! Committing.
 //!
 //! What one commit can do alone was done before: sorting, copying, storing large values. Then it goes through
-//! these steps, in `commit_one`:
+//! these steps, in `commit_one` (`steps.rs`):
 //!
 //! 1. `sequence` (`order.rs`): conflicts, then a number;
 //! 2. `log_batch` (`queue.rs`): the log's queue gets a copy, or a reference;

@@ -192,14 +192,6 @@ impl Engine {
         self.reclaimer().shrink(progress)
     }
 
-    /// A state that stays readable, to be copied. See `Capturer::capture`.
-    pub(crate) fn capture(&self) -> Result<Capture> {
-        match self.catching_up() {
-            Some(follower) => follower.capture(),
-            None => self.capturer().capture(),
-        }
-    }
-
     /// Called before anything is changed. See `Background::look_after`.
     #[inline(always)]
     fn look_after(&self) -> bool {

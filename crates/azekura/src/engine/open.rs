@@ -125,8 +125,8 @@ fn lease(engine: &Engine) {
     }
 }
 
-/// With limits for followers, pins can be revoked from this checkpoint on. If there is no room for it, a later
-/// one says so.
+/// With limits for followers, pins can be revoked from this checkpoint on. If there is no room for it, a
+/// later one says so.
 fn announce_limits(checkpoints: &Checkpoints<'_>) -> Result<()> {
     if !checkpoints.checkpointer.has_to_revoke() {
         return Ok(());
@@ -138,8 +138,8 @@ fn announce_limits(checkpoints: &Checkpoints<'_>) -> Result<()> {
 }
 
 /// Makes durable what recovery has read, before anything is built on it. If there is only one copy of the
-/// superblock, a second one is written. The next checkpoint must not write over the only one. Commits of which
-/// nobody knows whether they are durable get a chain of their own.
+/// superblock, a second one is written. The next checkpoint must not write over the only one. Commits of
+/// which nobody knows whether they are durable get a chain of their own.
 fn secure(checkpoints: &Checkpoints<'_>, file: &dyn File, found: &Found) -> Result<()> {
     if let Some(at) = found.stale_copy {
         let written = file.write_durable_at(&found.block.encode(), at);

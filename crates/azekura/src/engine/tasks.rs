@@ -1,7 +1,7 @@
 //! How the engine fills the parts that live for one task: each gets just the references that it may use.
 
 use super::Engine;
-use super::capture::{CaptureSource, Capturer};
+use super::capture::{Capture, CaptureSource, Capturer};
 use super::checkpoint::Checkpoints;
 use super::commit::{CommitSteps, Syncer};
 use super::compaction::install::Installer;
@@ -19,6 +19,7 @@ use super::sweep::Sweeper;
 use super::tables::TableChanger;
 use super::threads::{FlushThread, LogThread, MergeThread};
 use super::watch::Watcher;
+use crate::base::error::Result;
 
 impl Engine {
     /// The part that picks merges and does them.
@@ -101,9 +102,12 @@ impl Engine {
         Some(CatchingUp { follower, path, config, file, life, io, pages, state, committer })
     }
 
-    /// The part that captures states for copies.
-    pub(super) fn capturer(&self) -> Capturer<'_> {
-        Capturer { flush: self.flushing(), catalog: &self.catalog, source: self.capture_source() }
+    /// A state that stays readable, to be copied: see `Capturer::capture`, and that of a follower.
+    pub(crate) fn capture(&self) -> Result<Capture> {
+        if let Some(follower) = self.catching_up() {
+            return follower.capture();
+        }
+        Capturer { flush: self.flushing(), catalog: &self.catalog, source: self.capture_source() }.capture()
     }
 
     /// What a captured state needs beside itself.
