@@ -103,7 +103,8 @@ impl WriteTxn {
         match onto {
             None => {}
             Some(Content { tag: Tag::Operand, value, .. }) if is_long(value) => {}
-            Some(Content { tag: Tag::Put, value, expiry: Expiry::NEVER }) if operator.suits(value.len()) => {}
+            Some(Content { tag: Tag::Put, value, expiry: Expiry::NEVER })
+                if operator.suits(value.len() as u64) => {}
             Some(_) => return self.merge_reading(table, key, given),
         }
         let seed = self.db.engine.store.hash_seed;
