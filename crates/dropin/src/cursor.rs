@@ -6,7 +6,7 @@ use crate::codes::*;
 use crate::errors::{NO_DATABASE, Outcome, failure, keep, last};
 use crate::memory::{Pair, give, give_pair};
 use crate::place::Jump;
-use crate::standing::Place;
+use crate::standing::CursorPlace;
 use crate::store::Store;
 use crate::visitor::Visitor;
 use std::ffi::{c_char, c_void};
@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Walker {
     db: *mut KCDB,
     store: Arc<Store>,
-    place: Arc<Mutex<Place>>,
+    place: Arc<Mutex<CursorPlace>>,
 }
 
 impl Walker {
-    fn place(&self) -> MutexGuard<'_, Place> {
+    fn place(&self) -> MutexGuard<'_, CursorPlace> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -43,7 +43,7 @@ impl Caller {
         self,
         cursor: *const KCCUR,
         failed: T,
-        f: impl FnOnce(&Store, &Access<'_>, &mut Place) -> Outcome<T>,
+        f: impl FnOnce(&Store, &Access<'_>, &mut CursorPlace) -> Outcome<T>,
     ) -> T {
         self.at(cursor, failed, |walker| {
             walker.store.look(|access| f(&walker.store, access, &mut walker.place()))
@@ -55,7 +55,7 @@ impl Caller {
         self,
         cursor: *const KCCUR,
         failed: T,
-        f: impl FnOnce(&Store, &mut Access<'_>, &mut Place) -> Outcome<T>,
+        f: impl FnOnce(&Store, &mut Access<'_>, &mut CursorPlace) -> Outcome<T>,
     ) -> T {
         self.at(cursor, failed, |walker| {
             walker.store.all(false, |access| f(&walker.store, access, &mut walker.place()))

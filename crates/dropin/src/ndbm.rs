@@ -10,7 +10,7 @@ use crate::files::open_path;
 use crate::name;
 use crate::place::Jump;
 use crate::records::{add, get, remove, set};
-use crate::standing::Place;
+use crate::standing::CursorPlace;
 use crate::store::Store;
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::fs::{File, OpenOptions};
@@ -37,7 +37,7 @@ pub const DBM_REPLACE: c_int = 1;
 /// A database.
 pub struct DBM {
     store: Store,
-    place: Place,
+    place: CursorPlace,
     /// Lent to the caller: a key of the walk, a value that was fetched.
     key: Vec<u8>,
     value: Vec<u8>,
@@ -125,7 +125,7 @@ fn open(name: &[u8], flags: c_int, mode: libc::mode_t) -> Outcome<DBM> {
     store.open(|| open_path(&page, kind, open_mode))?;
     Ok(DBM {
         store,
-        place: Place::default(),
+        place: CursorPlace::default(),
         key: Vec::new(),
         value: Vec::new(),
         lock_file,

@@ -8,7 +8,7 @@ use crate::access::Access;
 use crate::codes::{KCENOIMPL, KCENOREC};
 use crate::errors::{Failure, NO_RECORD, NOT_WRITER, Outcome, failure};
 use crate::name::Back;
-use crate::standing::{Place, Walk};
+use crate::standing::{CursorPlace, Walk};
 use crate::store::Store;
 use crate::visitor::Visitor;
 use azekura::TableKind;
@@ -29,7 +29,7 @@ pub(crate) enum Jump<'a> {
     BackKey(&'a [u8]),
 }
 
-impl Place {
+impl CursorPlace {
     /// Goes somewhere. If there is no record, the place is nowhere.
     pub(crate) fn jump(&mut self, store: &Store, access: &Access<'_>, to: Jump<'_>) -> Outcome<()> {
         let kind = access.open.kind;
@@ -37,7 +37,7 @@ impl Place {
         if back && kind.back == Back::Never {
             return Err(NO_WAY_BACK);
         }
-        *self = Place { back: back && kind.back == Back::Turns, ..Place::default() };
+        *self = CursorPlace { back: back && kind.back == Back::Turns, ..CursorPlace::default() };
         let version = store.version();
         let mut cursor = access.cursor()?;
         let is_ordered = kind.table == TableKind::Ordered;

@@ -5,7 +5,7 @@ use azekura::Cursor;
 
 /// A place among the records of a database.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct CursorPlace {
     pub(crate) at: Option<Record>,
     pub(crate) walk: Option<Walk>,
     /// Whether a call with `step` goes to the record before.

@@ -14,7 +14,7 @@ use crate::access::Access;
 use crate::codes::{KCEINVALID, KCELOGIC};
 use crate::errors::{Failure, NOT_OPENED, NOT_WRITER, Outcome, failure};
 use crate::open::Open;
-use crate::standing::Place;
+use crate::standing::CursorPlace;
 use azekura::{Durability, WriteTxn};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -37,7 +37,7 @@ pub(crate) struct Store {
     /// Changes with every write, so that cursors know that they must look again.
     version: AtomicU64,
     /// Where cursors stand. Closing takes them away, for what they hold of the file would keep it locked.
-    places: Mutex<Vec<Weak<Mutex<Place>>>>,
+    places: Mutex<Vec<Weak<Mutex<CursorPlace>>>>,
 }
 
 thread_local! {
@@ -177,7 +177,7 @@ impl Store {
     }
 
     /// The place of a new cursor.
-    pub(crate) fn place(&self) -> Arc<Mutex<Place>> {
+    pub(crate) fn place(&self) -> Arc<Mutex<CursorPlace>> {
         let place = Arc::new(Mutex::default());
         let mut places = lock(&self.places);
         // Now and then, so that it costs each cursor little.
@@ -208,7 +208,7 @@ impl Store {
         self.turn_over();
         self.changed();
         for place in lock(&self.places).iter().filter_map(Weak::upgrade) {
-            *lock(&place) = Place::default();
+            *lock(&place) = CursorPlace::default();
         }
         match open.db.try_close() {
             Err(error @ azekura::Error::NotDurable { .. }) => Err(error.into()),

@@ -198,7 +198,7 @@ impl Check<'_> {
     /// Counts the records in memory (those of the memtable, and of a table without runs). Reads the large
     /// values to which they refer.
     fn memory(&mut self, table: &TableState) {
-        let (seq, seed) = (self.seq, self.engine.hash_seed);
+        let (seq, seed) = (self.seq, self.engine.store.hash_seed);
         let shown = self.state.shown_name(&table.name);
         let mut refer = |key: &[u8], tag: Tag, stored: &[u8]| {
             let Content { tag, value: reference, .. } = Content::of(tag, stored);
@@ -237,7 +237,7 @@ impl Check<'_> {
     /// Reads a run from end to end: checksums, order, counts, fence, filter, references.
     fn run(&mut self, table: &TableState, run: &Arc<Run>) -> Result<()> {
         run.extents_end_inside(
-            self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))?,
+            self.engine.store.file.len().map_err(|e| Error::io("reading the file's length", e))?,
         )?;
         let mut reader = RunReader::new(vec![run.clone()]);
         let mut block = Block::new(None);
@@ -252,7 +252,7 @@ impl Check<'_> {
                 if last.as_ref().is_some_and(|l| l.as_slice() >= key) {
                     return Err(bad(run, format!("page {page}: keys out of order")));
                 }
-                if !table.kind.makes(key, self.engine.hash_seed) {
+                if !table.kind.makes(key, self.engine.store.hash_seed) {
                     return Err(bad(run, format!("page {page}: {NO_SORT_KEY}")));
                 }
                 if run.meta()?.page_of(SortKey::new(key)) != Some(page) {
@@ -308,8 +308,9 @@ impl Check<'_> {
 
     /// The file's end. A handle that writes was refused if the file was cut, and may have shortened it since.
     fn length(&mut self) -> Result<()> {
-        let file_bytes = self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))?;
-        let least_bytes = self.engine.least_bytes;
+        let file_bytes =
+            self.engine.store.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+        let least_bytes = self.engine.opened.least_bytes;
         if self.engine.config.read_only && file_bytes < least_bytes {
             self.problem(format!(
                 "the file was cut: it has {file_bytes} bytes, its contents need {least_bytes} at least"
@@ -320,7 +321,7 @@ impl Check<'_> {
 
     /// The log, as the file has it.
     fn log(&mut self) {
-        match self.engine.read_log() {
+        match self.engine.log_check().read() {
             Ok(found) => {
                 self.report.log_commits = found.commits;
                 self.report.log_records = found.records;
@@ -332,8 +333,8 @@ impl Check<'_> {
 
     /// Both superblocks, and the manifest that the newer one names.
     fn superblocks(&mut self) -> Result<()> {
-        let held = self.engine.hold_checkpoints();
-        let file = self.engine.file.as_ref();
+        let held = self.engine.checkpointer.lock();
+        let file = self.engine.store.file.as_ref();
         let mut newest: Option<Superblock> = None;
         for (name, at) in [("A", 0), ("B", ALIGN_BYTES)] {
             let mut bytes = vec![0; superblock::BYTES];
@@ -372,10 +373,10 @@ impl Check<'_> {
             let segments = engine.values.segments();
             let places: Vec<_> = segments.iter().map(|s| s.place()).collect();
             let mut live: Vec<Extent> = places.iter().flat_map(|p| p.extents().iter().copied()).collect();
-            live.extend(engine.live_extents());
+            live.extend(engine.checkpoints().live_extents());
             if engine.config.read_only {
                 // What the log has dropped the newest checkpoint still names, and no other one follows.
-                live.extend(engine.dropped_extents());
+                live.extend(engine.checkpointer.pending_extents());
             }
             let runs = state.tables.with_runs().flat_map(|t| t.levels.iter().flat_map(|l| l.runs.iter()));
             live.extend(runs.flat_map(|r| r.info.extents.iter().copied()));

@@ -122,17 +122,17 @@ impl Db {
 
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.engine.path
+        &self.engine.opened.path
     }
 
     /// The seed of the hashes by which hash tables are ordered: [`Options::hash_seed`], or a random one.
     pub fn hash_seed(&self) -> u64 {
-        self.engine.hash_seed
+        self.engine.store.hash_seed
     }
 
     /// Whether the file is a [`Mirror`](crate::Mirror) of another one, and can only be read.
     pub fn is_mirror(&self) -> bool {
-        self.engine.is_mirror
+        self.engine.opened.is_mirror
     }
 
     /// The table of a name, made if there is none.
@@ -172,7 +172,7 @@ impl Db {
     /// # Errors
     /// `TableExists`, `TooLarge` for a name over 255 bytes, `ReadOnly`, or what writing meets.
     pub fn create_table(&self, name: &str, kind: TableKind) -> Result<Table> {
-        let id = self.engine.create_tables(&[(name, kind)], 0)?;
+        let id = self.engine.table_changer().create(&[(name, kind)], 0)?;
         Ok(Table { db: self.clone(), id, kind, name: name.into() })
     }
 
@@ -192,7 +192,7 @@ impl Db {
     /// # Ok::<(), azekura::Error>(())
     /// ```
     pub fn create_tables(&self, tables: &[(&str, TableKind)]) -> Result<Vec<Table>> {
-        let first = self.engine.create_tables(tables, 0)?;
+        let first = self.engine.table_changer().create(tables, 0)?;
         Ok((first..)
             .zip(tables)
             .map(|(id, &(name, kind))| Table { db: self.clone(), id, kind, name: name.into() })
@@ -216,7 +216,7 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, `TableExists`, as [`create_table`](Db::create_table).
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        match self.engine.rename_table(from, to) {
+        match self.engine.table_changer().rename(from, to) {
             // It is fed.
             Err(Error::Conflict { .. }) => self.transact(|txn| txn.rename_table(from, to)),
             done => done,
@@ -229,7 +229,7 @@ impl Db {
     /// # Errors
     /// `NoSuchTable`, as [`create_table`](Db::create_table).
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        match self.engine.drop_table(name) {
+        match self.engine.table_changer().drop_table(name) {
             // It is fed.
             Err(Error::Conflict { .. }) => self.transact(|txn| txn.drop_table(name)),
             done => done,
@@ -315,7 +315,7 @@ impl Db {
     }
 
     fn file_bytes(&self) -> Result<u64> {
-        self.engine.file.len().map_err(|e| Error::io("reading the file's length", e))
+        self.engine.store.file.len().map_err(|e| Error::io("reading the file's length", e))
     }
 
     /// Reads everything and checks it: checksums, order, counts, filters, large values, and the log. Each

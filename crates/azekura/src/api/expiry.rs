@@ -61,7 +61,7 @@ impl Db {
     /// As [`create_table`](Db::create_table); `Invalid` for a time of less than a millisecond, or one that
     /// ends after the year 4000.
     pub fn create_expiring_table(&self, name: &str, kind: TableKind, ttl: Duration) -> Result<Table> {
-        let id = self.engine.create_tables(&[(name, kind)], lifetime_ms(ttl)?)?;
+        let id = self.engine.table_changer().create(&[(name, kind)], lifetime_ms(ttl)?)?;
         Ok(Table { db: self.clone(), id, kind, name: name.into() })
     }
 }
@@ -177,7 +177,7 @@ impl Table {
     pub(crate) fn has_record(&self, key: &[u8]) -> Result<bool> {
         let engine = &self.db.engine;
         let (state, mut buf) = (engine.state.load(), KeyBuf::new());
-        let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let sort = self.kind.sort_key(key, engine.store.hash_seed, &mut buf);
         Ok(lookup(self.of(&state)?, state.visible(), sort, || 0, |_, _, _| ())?.is_some())
     }
 }

@@ -100,7 +100,13 @@ impl Table {
                     }
                     id
                 }
-                None => match self.db.engine.create_index(self.id, name, &spec).map_err(|e| self.named(e))? {
+                None => match self
+                    .db
+                    .engine
+                    .table_changer()
+                    .create_index(self.id, name, &spec)
+                    .map_err(|e| self.named(e))?
+                {
                     Some(id) => id,
                     // Another thread was faster.
                     None => continue,
@@ -124,7 +130,7 @@ impl Table {
     /// Drops an index that cannot be completed, so that writers need not keep it. If the records have changed
     /// meanwhile and another builder has completed it, it stays. Then this is true.
     fn give_up(&self, entries: &Table) -> Result<bool> {
-        self.db.engine.drop_index_unless(entries.id, |state| {
+        self.db.engine.table_changer().drop_index_unless(entries.id, |state| {
             let known = state_of(&self.db, state, state.visible(), entries.id)?;
             Ok(known.is_some_and(|known| known.next.is_none()))
         })
@@ -147,7 +153,7 @@ impl Table {
             let commit = |step: Step| {
                 // Either whoever gives the index up sees that it is ready, or this commit sees that it is
                 // gone.
-                let _stays = step.is_ready.then(|| self.db.engine.keep_tables());
+                let _stays = step.is_ready.then(|| self.db.engine.table_changer().keep());
                 txn.commit().map(|()| step)
             };
             match stepped.and_then(commit) {
@@ -224,7 +230,7 @@ impl Table {
         let list = &self.of(&state)?.indexes;
         let slot = list.iter().flat_map(|list| list.iter()).find(|slot| *slot.name == *name);
         let id = slot.ok_or_else(|| self.no_index(name))?.id;
-        match self.db.engine.drop_index(id) {
+        match self.db.engine.table_changer().drop_index(id) {
             Err(Error::NoSuchTable { .. }) => Err(self.no_index(name)),
             done => done,
         }
@@ -259,13 +265,13 @@ impl Table {
                 return Ok(Some((slot.id, info)));
             }
             if is_settled {
-                return match engine.drop_index(slot.id) {
+                return match engine.table_changer().drop_index(slot.id) {
                     Ok(()) | Err(Error::NoSuchTable { .. }) => Ok(None),
                     Err(e) => Err(e),
                 };
             }
             // Perhaps another thread is making it.
-            drop(engine.keep_tables());
+            drop(engine.table_changer().keep());
             is_settled = true;
         }
     }
@@ -314,7 +320,8 @@ mod tests {
         let (id, _) = t.known("ready").unwrap().unwrap();
         assert!(t.give_up(&t.entries(id, "ready")).unwrap());
         assert_eq!(t.index("ready").unwrap().count(&[]).unwrap(), 0);
-        let id = db.engine.create_index(t.id, "begun", &"v".parse().unwrap()).unwrap().unwrap();
+        let id =
+            db.engine.table_changer().create_index(t.id, "begun", &"v".parse().unwrap()).unwrap().unwrap();
         assert!(!t.give_up(&t.entries(id, "begun")).unwrap());
         let names: Vec<String> = t.indexes().unwrap().into_iter().map(|index| index.name).collect();
         assert_eq!(names, ["ready"]);
@@ -327,7 +334,7 @@ mod tests {
         let t = db.create_table("t", TableKind::Ordered).unwrap();
         t.put_many([("a", "1"), ("b", "1")]).unwrap();
         let spec = "v unique".parse().unwrap();
-        let id = db.engine.create_index(t.id, "u", &spec).unwrap().unwrap();
+        let id = db.engine.table_changer().create_index(t.id, "u", &spec).unwrap().unwrap();
         let entries = t.entries(id, "u");
         let mut txn = db.write();
         txn.build_step(&t, &entries, &spec, 10).unwrap();

@@ -50,11 +50,11 @@ impl Table {
         check_key(key)?;
         let engine = &self.db.engine;
         let is_taken = given.operator().is_some_and(|operator| engine.takes_blind(self.id, operator));
-        if !is_taken || given.is_too_long() || engine.puts_more(self.id) {
+        if !is_taken || given.is_too_long() || engine.catalog.puts_more(&engine.state, self.id) {
             return self.retry(|w| w.merge_given(self, key, given));
         }
         let mut buf = KeyBuf::new();
-        let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let sort = self.kind.sort_key(key, engine.store.hash_seed, &mut buf);
         let mut bytes = [0; STORED_BYTES];
         let part = BatchPart::single(self.id, sort.bytes, Tag::Expiring, given.stored(&mut bytes));
         let durable = engine.config.durability == Durability::Sync;

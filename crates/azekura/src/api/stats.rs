@@ -271,17 +271,18 @@ pub(super) fn stats(engine: &Engine) -> Stats {
     let engine = whole.behind(&state);
     let (checkpoint, pins) = whole.pins(&state);
     let runs = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.runs.len() as u64).sum();
-    let (io, counters) = (&engine.io, &engine.counters);
+    let (io, counters) = (&engine.counters.io, &engine.counters);
     let get = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
     let cache = engine.store.pages.stats();
     let (live_bytes, free_bytes) = engine.space.taken_and_free();
     Stats {
-        file_bytes: engine.file.len().unwrap_or(0),
+        file_bytes: engine.store.file.len().unwrap_or(0),
         live_bytes,
         free_bytes,
         memtable_bytes: engine.pace.memtable_bytes(),
         table_bytes: engine.memory.table_bytes(engine.state.load().tables.len()),
-        log_bytes: engine.log.queued_bytes() as u64 + engine.log_file_bytes(),
+        // Those of earlier handles' chains are counted apart.
+        log_bytes: engine.log.queued_bytes() as u64 + engine.log.file_bytes() + get(&counters.old_log_bytes),
         log_commits: get(&counters.log_commits),
         log_records: get(&counters.log_records),
         value_bytes: engine.values.segments().iter().map(|s| s.bytes()).sum(),

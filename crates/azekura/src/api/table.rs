@@ -52,7 +52,7 @@ impl Table {
         let seq = state.visible();
         let t = self.of(&state)?;
         let mut buf = KeyBuf::new();
-        let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let sort = t.kind.sort_key(key, engine.store.hash_seed, &mut buf);
         lookup(
             t,
             seq,
@@ -119,7 +119,7 @@ impl Table {
         engine.life.check()?;
         let mut buf = KeyBuf::new();
         let t = self.of(&state)?;
-        let sort = t.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let sort = t.kind.sort_key(key, engine.store.hash_seed, &mut buf);
         let large = |reference: &[u8]| ReadAhead::default().read(&engine.behind(&state).values, reference);
         lookup(
             t,
@@ -215,11 +215,11 @@ impl Table {
 
     pub(super) fn commit_one(&self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let engine = &self.db.engine;
-        if engine.puts_more(self.id) {
+        if engine.catalog.puts_more(&engine.state, self.id) {
             return self.commit_indexed(key, tag, value);
         }
         let mut buf = KeyBuf::new();
-        let sort = self.kind.sort_key(key, engine.hash_seed, &mut buf);
+        let sort = self.kind.sort_key(key, engine.store.hash_seed, &mut buf);
         let part = BatchPart::single(self.id, sort.bytes, tag, value);
         let durable = engine.config.durability == super::Durability::Sync;
         let user_bytes = (key.len() + value.len()) as u64;

@@ -55,7 +55,7 @@ pub struct BackupReport {
 pub(super) fn point_of(engine: &Engine, capture: Capture, pieces: Vec<Piece>, time_ms: u64) -> Point {
     Point {
         identity: identity_of(engine),
-        hash_seed: engine.hash_seed,
+        hash_seed: engine.store.hash_seed,
         number: 0,
         checkpoint: capture.checkpoint,
         time_ms,

@@ -233,7 +233,7 @@ impl Cursor {
         let source = &self.sources[self.front];
         let mut key = source.key();
         if self.kind == TableKind::Hash {
-            self.kind.user_key(key, self.db.engine.hash_seed, &mut self.key)?;
+            self.kind.user_key(key, self.db.engine.store.hash_seed, &mut self.key)?;
             key = &self.key;
         }
         let value = match source.tag() {

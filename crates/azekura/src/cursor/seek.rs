@@ -52,7 +52,7 @@ impl Cursor {
     /// ```
     pub fn seek_place(&mut self, key: impl AsRef<[u8]>) {
         let mut buf = KeyBuf::new();
-        let place = self.kind.sort_key(key.as_ref(), self.db.engine.hash_seed, &mut buf);
+        let place = self.kind.sort_key(key.as_ref(), self.db.engine.store.hash_seed, &mut buf);
         self.at.clear();
         self.at.extend_from_slice(place.bytes);
         self.send(CursorPosition::Before);

@@ -9,6 +9,7 @@ use super::crew::{Crew, Role};
 use crate::base::error::{Error, Result};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard, Rank};
+use crate::space::Room;
 use std::time::Duration;
 
 /// Waits for something that sends no signal look this often. The disk's room is looked at as often, for
@@ -63,6 +64,19 @@ impl Background {
             stop: AtomicBool::new(false),
             holding_back: AtomicU64::new(0),
         }
+    }
+
+    /// From now on the background looks after what changes. False if the system refuses the thread.
+    #[inline(always)]
+    pub(super) fn look_after(&self, room: &Room) -> bool {
+        self.crew.has(Role::Log) || self.begin_to_look_after(room)
+    }
+
+    #[cold]
+    fn begin_to_look_after(&self, room: &Room) -> bool {
+        // Nobody has looked since the file was opened.
+        room.look();
+        self.crew.need(Role::Log).is_ok()
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Work> {

@@ -2,12 +2,9 @@
 //!
 //! Opening builds one, and a follower one for each checkpoint that it reads.
 
-use super::Engine;
 use super::background::Background;
-use super::batch::{Batch, BatchPart};
 use super::bound::Bound;
 use super::catalog::Catalog;
-use super::changes::TableChanges;
 use super::checkpoint::Checkpointer;
 use super::commit::Committer;
 use super::compaction::compactor::Compactor;
@@ -15,16 +12,16 @@ use super::counters::Counters;
 use super::crew::Crew;
 use super::fed::Feeding;
 use super::flusher::Flusher;
-use super::follower::Looked;
-use super::found::{Found, Logs, Replay, Replayed, read_logs};
+use super::follower::{Following, Looked};
+use super::found::{Found, Logs, Replayed, read_logs};
 use super::ids::Ids;
-use super::indexes::HiddenTables;
 use super::length::{Length, named_bytes, value_end};
+use super::load::FoundRuns;
 use super::memory::{Division, Load, MemoryBudget, divide};
-use super::operators::Operators;
 use super::pace::Pace;
 use super::relief::{Relief, tight_below};
-use super::state::{Level, State, TableState};
+use super::state::State;
+use super::{Engine, Opened};
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::life::Life;
@@ -34,8 +31,7 @@ use crate::base::sync::atomic::AtomicBool;
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::cache::Cache;
 use crate::engine::config::Config;
-use crate::format::frame::TableChange;
-use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
+use crate::format::manifest::{Manifest, ValueInfo};
 use crate::format::superblock::Role;
 use crate::log::Log;
 use crate::run::{Guides, PageSource, Run, Store};
@@ -45,7 +41,7 @@ use crate::values::{Segment, ValueStore};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 const ASKING_FOR_PINS: &str = "asking which checkpoints others have pinned";
@@ -146,12 +142,11 @@ pub(super) fn build(
     config.clock_found(found.manifest.clock_ms, recovered.replayed.clock);
     let seen = disk.seen.take();
     let pages = seen.as_ref().map(|seen| seen.pages.clone());
-    let mut engine = Engine::new(disk, config, found, &recovered, pages)?;
-    engine.path = length.path.to_path_buf();
+    let mut engine = Engine::new(length.path, disk, config, found, &recovered, pages)?;
     engine.ids = Ids::from(found.manifest.next_id.saturating_add(id_gap));
     // The log may lead to values for which its writer has made the file longer meanwhile.
     let follows = matches!(logs, Logs::Follow | Logs::FollowTo(_));
-    let file_bytes = if follows { len_of(engine.file.as_ref())? } else { length.file_bytes };
+    let file_bytes = if follows { len_of(engine.store.file.as_ref())? } else { length.file_bytes };
     let adopt = |v: &ValueInfo| {
         let segment = engine.values.adopt(v.id, v.extents.clone(), align_up(v.used).min(v.bytes()));
         segment.found_in(file_bytes);
@@ -167,7 +162,8 @@ pub(super) fn build(
     // after that all of them are shown.
     let last_seq = recovered.replayed.commits.last().map_or(found.manifest.flushed_seq, |commit| commit.seq);
     let tables_seq = found.manifest.tables_seq.unwrap_or(last_seq);
-    engine.load_tables(found, tables_seq, length.file_bytes, &known)?;
+    let runs = FoundRuns { number: found.block.number, file_bytes: length.file_bytes, known: &known };
+    engine.table_loader().load(found, tables_seq, runs)?;
     engine.checkpointer.found_logs(recovered.replayed.logs);
     let at_checkpoint = engine.state.load_full();
     let is_torn = recovered.replayed.is_torn;
@@ -175,14 +171,15 @@ pub(super) fn build(
         // That part is not applied again. The writer makes it whole, though nobody commits anything.
         engine.state.store(Arc::new(State { joint_seq: tables_seq, ..at_checkpoint.copy() }));
     }
-    engine.apply_replayed(recovered.replayed.commits)?;
-    engine.room.look();
+    engine.table_loader().apply_replayed(recovered.replayed.commits)?;
+    engine.store.room.look();
     // All that is found counts as alive.
     engine.bound.note_all_alive(engine.merges().survey().in_place());
     if engine.config.follow.is_some() {
         // Its runs are those of other checkpoints too, so they do not hold the segments.
         let tail = Mutex::new(recovered.replayed.tail.take());
-        engine.looked = Some(Looked { _segments: held, at_checkpoint, is_torn, tail });
+        let looked = Looked { _segments: held, at_checkpoint, is_torn, tail };
+        engine.following = Following::Checkpoint(looked);
     }
     Ok(engine)
 }
@@ -229,6 +226,7 @@ impl Parts {
 impl Engine {
     /// An engine without tables.
     fn new(
+        path: &Path,
         disk: Disk,
         config: Config,
         found: &Found,
@@ -243,28 +241,23 @@ impl Engine {
         let Parts { poison, values, log, store } =
             Parts::new(&file, &config, &division, &room, found, recovered, pages)?;
         let relief = Relief::new(room.clone(), config.memtable_bytes);
-        let checkpointer =
-            Checkpointer::new(file.clone(), room.clone(), found, config.pins, config.clock.clone());
+        let checkpointer = Checkpointer::new(file, room.clone(), found, config.pins, config.clock.clone());
+        let (path, is_mirror) = (path.to_path_buf(), found.block.role == Role::Mirror);
+        let opened = Opened { path, is_mirror, least_bytes: recovered.least_bytes };
         let crew = Crew::new(config.threads && !config.read_only, config.background_merges);
         Ok(Engine {
-            path: PathBuf::new(),
-            least_bytes: recovered.least_bytes,
+            opened,
             store,
-            file,
             life,
-            io,
             space,
             relief,
-            hash_seed: found.block.hash_seed,
-            is_mirror: found.block.role == Role::Mirror,
             values,
             log,
             state: ArcSwap::from_pointee(State::new(flushed)),
             poison,
             catalog: Catalog::new(),
             committer: Committer::new(flushed + 1, usize_of64(config.memtable_bytes)),
-            memory: MemoryBudget::new(&config, room.clone()),
-            room,
+            memory: MemoryBudget::new(&config, room),
             pace: Pace::new(division.freeze_bytes),
             flusher: Flusher::new(),
             checkpointer,
@@ -273,12 +266,9 @@ impl Engine {
             bound: Bound::new(config.memtable_bytes, config.threads && config.background_merges),
             background: Background::new(crew),
             reads_wait: AtomicBool::new(false),
-            any_puts_more: AtomicBool::new(false),
             feed: Feeding::new(),
-            operators: Operators::default(),
-            counters: Counters::of(&recovered.replayed),
-            follower: None,
-            looked: None,
+            counters: Counters::of(&recovered.replayed, io),
+            following: Following::No,
             config,
         })
     }
@@ -313,117 +303,4 @@ fn claim(found: &Found, replayed: &Replayed, values: &BTreeMap<u32, ValueInfo>) 
             format!("extents {}+{} and {}+{} overlap or are impossible", a.offset, a.len, b.offset, b.len);
         Error::corrupt("manifest", 0, detail)
     })
-}
-
-impl Engine {
-    /// An open run, holding the value segments that it refers to. (In a follower its states hold them.)
-    fn open_run(&self, info: RunInfo) -> Result<Run> {
-        match self.config.follow {
-            Some(_) => Ok(Run::new(info, &self.store, Vec::new())),
-            None => self.merges().outlet().open_run(info),
-        }
-    }
-
-    /// What commits up to `tables_seq` have changed is in the manifest's tables.
-    fn load_tables(
-        &self,
-        found: &Found,
-        tables_seq: u64,
-        file_len: u64,
-        known: &HashMap<u64, Arc<Run>>,
-    ) -> Result<()> {
-        let manifest = &found.manifest;
-        let mut next = self.state.load().copy();
-        next.next_table = manifest.next_table.max(1);
-        next.tables_seq = tables_seq;
-        for info in &manifest.tables {
-            self.note_lifetime(info.ttl_ms);
-            self.operators.found(info);
-            let table = TableState::new(info.id, info.kind, info.name.clone());
-            let mut table = TableState { ttl_ms: info.ttl_ms, ..table };
-            let mut levels = Vec::new();
-            for level in &info.levels {
-                let open = |r: &RunInfo| match known.get(&r.id) {
-                    Some(run) if run.info == *r => {
-                        run.is_named_by(found.block.number);
-                        Ok(run.clone())
-                    }
-                    _ => Ok(Arc::new(self.open_run(r.clone())?.found_in(file_len))),
-                };
-                let runs: Vec<Arc<Run>> = level.runs.iter().map(open).collect::<Result<_>>()?;
-                if runs.windows(2).any(|w| w[0].info.max >= w[1].info.min) {
-                    let detail = format!("table {:?}: partitions overlap", info.name);
-                    return Err(Error::corrupt("manifest", 0, detail));
-                }
-                let joined = runs.len();
-                levels.push(Arc::new(Level::new(runs, 1.0, level.newest)?.joined_by(joined)));
-            }
-            if !levels.is_empty() {
-                table.levels = Arc::new(levels);
-            }
-            if self.catalog.names.insert(table.name.clone(), table.id) || next.tables.get(table.id).is_some()
-            {
-                return Err(Error::corrupt("manifest", 0, "two tables have the same name or id"));
-            }
-            next.next_table = next.next_table.max(table.id + 1);
-            next.tables.set(table);
-        }
-        self.attach_found(manifest, &mut next);
-        for (id, few) in &manifest.few {
-            let found = next.tables.get(*id).filter(|t| t.levels.is_empty() && t.few.is_none());
-            let bad = || {
-                Error::corrupt(
-                    "manifest",
-                    0,
-                    format!("records of table {id}, which is not there or has runs"),
-                )
-            };
-            let table = TableState { few: Some(few.clone()), ..TableState::clone(found.ok_or_else(bad)?) };
-            self.memory.count_few(None, Some(&table));
-            next.tables.set(table);
-        }
-        self.state.store(Arc::new(next));
-        Ok(())
-    }
-
-    pub(super) fn apply_replayed(&self, commits: Vec<Replay>) -> Result<()> {
-        let mut hidden = HiddenTables::default();
-        for Replay { seq, parts, in_doubt } in commits {
-            let mut batch = Batch { durable: true, ..Batch::default() };
-            let mut changes = Vec::new();
-            for part in parts {
-                if let Some(change) = part.change {
-                    changes.push(change);
-                    continue;
-                }
-                if part.block.expiring().records > 0 {
-                    self.config.clock.use_it();
-                }
-                let find = |(id, _): &(u32, Extent)| self.values.segment(*id);
-                let segments = part.segments.iter().filter_map(find).collect();
-                batch.parts.push(BatchPart {
-                    table: part.table,
-                    block: part.block,
-                    ranges: part.ranges,
-                    segments,
-                    indexes: None,
-                });
-            }
-            if let Some(name) = self.catalog.names.refused(&self.state.load(), &changes) {
-                return Err(Error::corrupt("log", 0, format!("two tables have the name {name:?}")));
-            }
-            changes.iter().filter_map(TableChange::name).for_each(|name| self.note_index(name));
-            changes.iter().for_each(|change| self.note_lifetime(change.ttl_ms()));
-            hidden.note(&self.state.load(), &changes);
-            batch.tables = TableChanges::of(changes);
-            self.apply_recovered(seq, batch, in_doubt)?;
-            if !in_doubt {
-                self.log.recovered(seq);
-            }
-        }
-        // The log may have records of tables that are gone.
-        self.operators.retain(&self.state.load());
-        self.attach_replayed(&hidden);
-        Ok(())
-    }
 }

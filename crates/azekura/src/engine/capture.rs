@@ -7,8 +7,11 @@
 //!
 //! Lock order: the lock of those who change tables is held while the state is found, before all others.
 
-use super::Engine;
-use super::checkpoint::Purpose;
+use super::catalog::Catalog;
+use super::compaction::merges::Merges;
+use super::flush::Flush;
+use super::follow::CatchingUp;
+use super::followed::Followed;
 use super::state::{State, TableState};
 use crate::base::clock::Clock;
 use crate::base::error::{Error, Result};
@@ -127,36 +130,45 @@ impl Packing {
     }
 }
 
-impl Engine {
+/// Captures a database that this process writes, or that nobody does.
+pub(super) struct Capturer<'a> {
+    pub(super) flush: Flush<'a>,
+    pub(super) catalog: &'a Catalog,
+    pub(super) source: CaptureSource<'a>,
+}
+
+impl Capturer<'_> {
     /// The state after the newest commit or a later one, which is durable then. Tables are not made, renamed
     /// or dropped meanwhile, so that tables and records are of one commit.
-    pub(crate) fn capture(&self) -> Result<Capture> {
-        if self.follower.is_some() {
-            return self.capture_followed();
-        }
+    pub(super) fn capture(&self) -> Result<Capture> {
         let _changing = self.catalog.changing.lock();
-        if !self.config.read_only {
-            self.flush()?;
+        let Flush { config, merges: Merges { checkpoints, .. }, .. } = self.flush;
+        if !config.read_only {
+            self.flush.flush()?;
         }
-        let state = self.state.load_full();
-        if self.config.read_only && state.flushed_seq < state.visible() {
+        let state = checkpoints.state.load_full();
+        if config.read_only && state.flushed_seq < state.visible() {
             return Err(Error::ReadOnly);
         }
-        let mut capture = CaptureSource::of(self).capture(&state, 0)?;
-        if !self.config.read_only {
+        let mut capture = self.source.capture(&state, 0)?;
+        if !config.read_only {
             // What was captured must not be lost by a crash that the copy survives: ids would be given anew.
             // And values that are still in memory are written by this.
-            self.checkpoint(Purpose::Plain)?;
+            checkpoints.write()?;
         }
-        capture.checkpoint = self.checkpointer.lock().number;
+        capture.checkpoint = checkpoints.checkpointer.lock().number;
         Ok(capture)
     }
+}
 
+impl CatchingUp<'_> {
     /// The newest checkpoint of a file that another process writes. What its log has besides is not in it.
-    fn capture_followed(&self) -> Result<Capture> {
+    pub(super) fn capture(&self) -> Result<Capture> {
         let state = self.whole_checkpoint()?;
-        let Some((number, at_checkpoint)) = self.checkpoint_of(&state) else { return Err(Error::Closed) };
-        let mut capture = CaptureSource::of(self.behind(&state)).capture(at_checkpoint, number)?;
+        let Some(followed) = Followed::of(&state) else { return Err(Error::Closed) };
+        let Some(at_checkpoint) = followed.at_checkpoint() else { return Err(Error::Closed) };
+        let source = followed.engine.capture_source();
+        let mut capture = source.capture(at_checkpoint, followed.number)?;
         // The pin goes with the state.
         capture.held.1.push(state);
         Ok(capture)
@@ -166,9 +178,9 @@ impl Engine {
     /// another soon.
     fn whole_checkpoint(&self) -> Result<Arc<State>> {
         for _ in 0..WHOLE_LOOKS {
-            self.follow()?;
+            self.catch_up()?;
             let state = self.state.load_full();
-            if !self.is_torn(&state) {
+            if !Followed::of(&state).is_some_and(Followed::is_torn) {
                 return Ok(state);
             }
             sleep(WHOLE_PAUSE);
@@ -179,19 +191,14 @@ impl Engine {
 }
 
 /// What the file and its engine add to a state.
-struct CaptureSource<'a> {
-    file: &'a Arc<dyn File>,
-    values: &'a ValueStore,
-    next_id: u64,
-    clock: &'a Clock,
+pub(super) struct CaptureSource<'a> {
+    pub(super) file: &'a Arc<dyn File>,
+    pub(super) values: &'a ValueStore,
+    pub(super) next_id: u64,
+    pub(super) clock: &'a Clock,
 }
 
-impl<'a> CaptureSource<'a> {
-    fn of(engine: &'a Engine) -> CaptureSource<'a> {
-        let (next_id, clock) = (engine.ids.peek(), &*engine.config.clock);
-        CaptureSource { file: &engine.file, values: &engine.values, next_id, clock }
-    }
-
+impl CaptureSource<'_> {
     /// What a state is made of. A checkpoint has it, or will.
     fn capture(&self, state: &State, checkpoint: u64) -> Result<Capture> {
         let runs: Vec<Arc<Run>> = runs_of(state).cloned().collect();

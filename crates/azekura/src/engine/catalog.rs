@@ -1,22 +1,28 @@
-//! The tables by name, and which names there may be.
+//! The tables by name, which names there may be, and what is known of tables beside their states.
 
 use super::changes::{TableChanges, dropped};
+use super::operators::Operators;
 use super::state::{State, TableState};
+use crate::base::clock::Clock;
 use crate::base::error::{Error, Result};
 use crate::base::limits::{NAME_BYTES_MAX, SHORT_COUNT_END};
-use crate::base::sync::atomic::{AtomicU32, Ordering};
-use crate::base::sync::{Mutex, Rank};
+use crate::base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::base::sync::{ArcSwap, Mutex, Rank};
 use crate::format::frame::{NewTable, TableChange};
-use crate::format::hidden::is_hidden;
+use crate::format::hidden::{is_hidden, parse_name};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// The tables by name.
-pub(super) struct Catalog {
+pub(crate) struct Catalog {
     /// Held while tables are made, renamed or dropped.
     pub(super) changing: Mutex<()>,
     pub(super) names: Names,
     pub(super) gone: Gone,
+    /// Which tables take operands.
+    pub(super) operators: Operators,
+    /// Whether a put to some table may be more than its record: see `puts_more`.
+    any_puts_more: AtomicBool,
     /// The smallest id that no table and no transaction has been given.
     next_id: AtomicU32,
 }
@@ -27,6 +33,8 @@ impl Catalog {
             changing: Mutex::ranked(Rank::ChangingTables, ()),
             names: Names::default(),
             gone: Gone::default(),
+            operators: Operators::default(),
+            any_puts_more: AtomicBool::new(false),
             next_id: AtomicU32::new(0),
         }
     }
@@ -43,6 +51,66 @@ impl Catalog {
             Error::TooLarge { what: "number of tables ever made", found, limit }
         })
     }
+
+    /// The table of a name in a state.
+    pub(crate) fn table<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
+        let has_name = |t: &&Arc<TableState>| &*t.name == name;
+        let id = self.names.get(name);
+        // While names change they are ahead of the state, or behind it.
+        let found = id.and_then(|id| {
+            state.tables.get(id).filter(has_name).or_else(|| state.tables.iter().find(has_name))
+        });
+        found.ok_or_else(|| Error::NoSuchTable { name: name.into() })
+    }
+
+    /// As `table`, if users may know it.
+    pub(crate) fn shown_table<'a>(&self, state: &'a State, name: &str) -> Result<&'a Arc<TableState>> {
+        self.table(state, name).and_then(shown)
+    }
+
+    /// An error if a table has the name.
+    pub(super) fn check_free(&self, name: &str) -> Result<()> {
+        match self.names.get(name) {
+            Some(_) => Err(Error::TableExists { name: name.into() }),
+            None => Ok(()),
+        }
+    }
+
+    /// A table of this name comes: if it is that of an index, a put is more than its record.
+    pub(super) fn note_index(&self, name: &str) {
+        if parse_name(name).is_some() {
+            self.any_puts_more.store(true, Ordering::Release);
+        }
+    }
+
+    /// A table comes whose records live so long: if they do not live until they are removed, a put is more
+    /// than its record.
+    pub(super) fn note_lifetime(&self, ttl_ms: u64, clock: &Clock) {
+        if ttl_ms > 0 {
+            clock.use_it();
+            self.any_puts_more.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a put to a table now is more than its record: the table has indexes, or says how long records
+    /// live.
+    #[inline(always)]
+    pub(crate) fn puts_more(&self, state: &ArcSwap<State>, table: u32) -> bool {
+        self.any_puts_more.load(Ordering::Acquire) && has_more(&state.load(), table)
+    }
+}
+
+#[cold]
+fn has_more(state: &State, table: u32) -> bool {
+    state.table(table).is_ok_and(|t| t.indexes.is_some() || t.ttl_ms > 0)
+}
+
+/// Only the engine knows hidden tables.
+fn shown(table: &Arc<TableState>) -> Result<&Arc<TableState>> {
+    if is_hidden(&table.name) {
+        return Err(Error::NoSuchTable { name: table.name.to_string() });
+    }
+    Ok(table)
 }
 
 /// So many dropped tables are remembered.

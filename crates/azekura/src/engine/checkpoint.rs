@@ -49,7 +49,7 @@ enum Change<'a> {
 
 /// Writes checkpoints. Runs are out of its reach: it names them, and others write and merge them.
 #[derive(Clone, Copy)]
-pub(super) struct Checkpoints<'a> {
+pub(crate) struct Checkpoints<'a> {
     pub(super) checkpointer: &'a Checkpointer,
     pub(super) state: &'a ArcSwap<State>,
     pub(super) committer: &'a Committer,
@@ -182,7 +182,7 @@ impl Checkpoints<'_> {
     }
 
     /// Extents that belong to no run and no value segment.
-    pub(super) fn live_extents(&self) -> Vec<Extent> {
+    pub(crate) fn live_extents(&self) -> Vec<Extent> {
         let guard = self.checkpointer.lock();
         let mut live: Vec<Extent> = guard.manifest.into_iter().chain(guard.spare).collect();
         live.extend(guard.old_logs.iter().flat_map(|l| l.segments.iter().copied()));

@@ -22,13 +22,13 @@ impl Engine {
 
     /// Gives the file's lock up: at once, or with the last reader of the mapping.
     fn let_go(&self) -> Result<()> {
-        if !self.is_mapped() && self.follower.is_none() {
-            return self.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
+        if !self.store.is_mapped() && self.following.handle().is_none() {
+            return self.store.file.unlock().map_err(|e| Error::io("unlocking the database file", e));
         }
         drop(self.checkpointer.take_pending());
         let _commit = self.committer.lock();
         let mut last = State { lease: None, followed: None, ..self.state.load().copy() };
-        if self.follower.is_some() {
+        if self.following.handle().is_some() {
             drop_memtables(&mut last);
         }
         self.state.store(Arc::new(last));
@@ -75,11 +75,11 @@ impl Engine {
             (checkpoint.clean && !self.checkpointer.has_pending(), checkpoint.number != checkpoint.opened)
         };
         if !clean {
-            self.checkpoint(Purpose::Close)?;
+            self.checkpoints().write_for(Purpose::Close)?;
         } else if self.config.clock.is_ahead_of_file() {
             // Saves the clock, so that expired records stay expired for the next handle. On a full disk the
             // file stays as it was.
-            let _noted = self.checkpoint(Purpose::Close);
+            let _noted = self.checkpoints().write_for(Purpose::Close);
         }
         if !clean || changed {
             // All is safe. What this cannot do, for want of room, the next handle does.

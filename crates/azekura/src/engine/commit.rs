@@ -1,7 +1,7 @@
 //! Committing.
 //!
 //! What one commit can do alone was done before: sorting, copying, storing large values. Then it goes through
-//! these steps, in `commit_one`:
+//! these steps, in `commit_one` (`steps.rs`):
 //!
 //! 1. `sequence` (`order.rs`): conflicts, then a number;
 //! 2. `log_batch` (`queue.rs`): the log's queue gets a copy, or a reference;
@@ -19,25 +19,22 @@ mod group;
 mod guarded;
 mod order;
 mod queue;
+mod steps;
 mod sync;
 mod turn;
 mod waiting;
 
 pub(super) use committer::Committer;
 pub(super) use guarded::Commit;
+pub(super) use steps::CommitSteps;
 pub(super) use sync::Syncer;
 
 use super::Engine;
 use super::batch::Batch;
-use super::changes::dropped;
-use super::state::State;
 use super::within;
 use crate::base::error::Result;
 use crate::format::feed::FeedContent;
 use crate::format::operand::Operator;
-use apply::Memtables;
-use queue::{Ready, log_batch, recovered, take_small};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Engine {
@@ -69,87 +66,10 @@ impl Engine {
         let mut commit = self.committer.lock();
         self.poison.check()?;
         let armed = self.poison.armed("committing");
-        let done = self.commit_one(&mut commit, batch);
+        let done = self.commit_steps().commit_one(&mut commit, batch);
         armed.disarm();
         self.committer.end(commit, &self.state);
         done
-    }
-
-    /// The steps of a commit.
-    fn commit_one(&self, commit: &mut Commit, mut batch: Batch) -> Result<u64> {
-        let seq = self.sequence(commit, &mut batch)?;
-        let state = self.state.load();
-        if let Some(part) = take_small(commit, &state, &mut batch) {
-            commit.apply_small(&self.memtables(true), &state, &self.log, seq, part)?;
-        } else {
-            let ready = self.log_batch(seq, batch);
-            self.apply(commit, seq, ready)?;
-        }
-        self.freezer().rotate_if_full(commit)?;
-        Ok(seq)
-    }
-
-    fn sequence(&self, commit: &mut Commit, batch: &mut Batch) -> Result<u64> {
-        if let Some(changes) = &batch.tables {
-            // To commit it again would be in vain.
-            order::check_changes(&self.state.load(), &self.catalog.names, changes)?;
-        }
-        let sequenced = self.try_sequence(commit, batch);
-        if sequenced.is_err() {
-            batch.give_back();
-        }
-        sequenced
-    }
-
-    fn try_sequence(&self, commit: &mut Commit, batch: &mut Batch) -> Result<u64> {
-        self.committer.check_open()?;
-        let state = self.state.load();
-        if let Some(reads) = &batch.reads
-            && !self.life.is_still(reads.since)
-        {
-            order::expect_tables(&state, batch, reads, |id| self.catalog.gone.name_of(id))?;
-        }
-        self.feed.expect(&state, &commit.history, batch)?;
-        self.operators.expect(&state, batch)?;
-        let seq = commit.sequence(&state, batch)?;
-        commit.feed(seq, batch);
-        Ok(seq)
-    }
-
-    fn log_batch(&self, seq: u64, batch: Batch) -> Vec<Ready> {
-        log_batch(&self.log, &self.state.load(), &self.memory.pool, seq, batch)
-    }
-
-    fn apply(&self, commit: &mut Commit, seq: u64, ready: Vec<Ready>) -> Result<()> {
-        self.apply_to(commit, seq, ready, true)
-    }
-
-    fn apply_to(&self, commit: &mut Commit, seq: u64, ready: Vec<Ready>, attaches: bool) -> Result<()> {
-        let to = self.memtables(attaches);
-        let Some(Ready::Tables(changes)) = ready.first() else { return commit.apply(&to, seq, ready) };
-        let gone: Vec<u32> = dropped(changes).collect();
-        let before = self.state.load_full();
-        commit.apply(&to, seq, ready)?;
-        // Only recovery does not attach.
-        self.tables_are_gone(commit, &before, &gone, !attaches);
-        Ok(())
-    }
-
-    fn memtables(&self, attaches: bool) -> Memtables<'_> {
-        let (names, pool) = (&self.catalog.names, &self.memory.pool);
-        Memtables { state: &self.state, names, pool, attaches }
-    }
-
-    /// Applies a commit that recovery found in the log, but for `attach_replayed`. `relog`: and queues it for
-    /// the log once more.
-    pub(super) fn apply_recovered(&self, seq: u64, batch: Batch, relog: bool) -> Result<()> {
-        let mut commit = self.committer.lock();
-        batch.parts.iter().for_each(|part| self.operators.note(part));
-        let ready = if relog { self.log_batch(seq, batch) } else { recovered(&self.memory.pool, batch) };
-        self.apply_to(&mut commit, seq, ready, false)?;
-        commit.next_seq = seq + 1;
-        self.committer.end(commit, &self.state);
-        Ok(())
     }
 
     /// Whether an operand may be added to a table without a look at the value. The caller has looked whether
@@ -158,17 +78,9 @@ impl Engine {
         let tells_values = || self.feed.fed().content_of(table).is_some_and(|told| told != FeedContent::Keys);
         // A large value that gets longer is written anew by a flush, for which a tight disk may have no room.
         // A put asks first.
-        let is_for_room = || operator.is_long() && self.room.is_tight();
-        self.operators.takes(table, operator) && !(self.feed.is_on() && tells_values()) && !is_for_room()
-    }
-
-    /// See `Committer::track_snapshot`.
-    pub(crate) fn track_snapshot(&self) -> (Arc<State>, u64) {
-        self.committer.track_snapshot(&self.state)
-    }
-
-    /// See `Committer::untrack_snapshot`.
-    pub(crate) fn untrack_snapshot(&self, snapshot: u64) {
-        self.committer.untrack_snapshot(snapshot);
+        let is_for_room = || operator.is_long() && self.store.room.is_tight();
+        self.catalog.operators.takes(table, operator)
+            && !(self.feed.is_on() && tells_values())
+            && !is_for_room()
     }
 }

@@ -2,12 +2,16 @@
 
 use super::checkpoint::old_log_bytes;
 use super::found::Replayed;
+use crate::storage::IoCounters;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Count, Ordering};
 use std::time::Duration;
 
 /// Running totals, for `Stats`.
 #[derive(Default)]
 pub(crate) struct Counters {
+    /// What the file was asked for.
+    pub(crate) io: Arc<IoCounters>,
     pub(crate) commits: Count,
     /// Bytes of keys and values that commits brought.
     pub(crate) user_bytes: Count,
@@ -23,8 +27,9 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Those of an engine that has replayed logs.
-    pub(super) fn of(replayed: &Replayed) -> Counters {
+    pub(super) fn of(replayed: &Replayed, io: Arc<IoCounters>) -> Counters {
         Counters {
+            io,
             log_commits: Count::new(replayed.commits.len() as u64),
             log_records: Count::new(replayed.records()),
             old_log_bytes: Count::new(old_log_bytes(&replayed.logs)),

@@ -10,16 +10,18 @@
 //! Now and then a commit leaves a mark: how much had been fed by then, and when. The marks since the oldest
 //! change are in memory. The commit that adds one also removes, by a range, what is too much or too old.
 
-use super::Engine;
 use super::batch::{Batch, BatchPart};
+use super::catalog::Catalog;
 use super::changes::TableChanges;
-use super::commit::Commit;
-use super::fed::{FeedTally, check_part};
+use super::commit::{Commit, Committer};
+use super::commits::Commits;
+use super::fed::{FeedTally, Feeding, check_part};
 use super::gathered::{Fed, Gathered};
 use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::key::TableKind;
+use crate::base::sync::ArcSwap;
 use crate::base::sync::atomic::Ordering;
 use crate::format::block::{Block, Tag};
 use crate::format::feed::{
@@ -27,6 +29,7 @@ use crate::format::feed::{
 };
 use crate::format::frame::{NewTable, TableChange};
 use crate::format::ranges::{Range, Ranges};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How much of the past is kept where nobody has said.
@@ -107,27 +110,35 @@ fn gone(trimmed: &FeedMark, all: bool) -> Ranges {
     ranges
 }
 
-impl Engine {
+/// Changes what is fed, and writes what the feed is told.
+pub(crate) struct Feeder<'a> {
+    pub(super) commits: &'a dyn Commits,
+    pub(super) feed: &'a Feeding,
+    pub(super) catalog: &'a Catalog,
+    pub(super) committer: &'a Committer,
+    pub(super) state: &'a ArcSwap<State>,
+    pub(super) lineage: u64,
+    pub(super) large_value_bytes: usize,
+}
+
+impl Feeder<'_> {
     /// Takes what the file says of the feed. REQUIRES: nobody commits yet.
-    pub(crate) fn set_feed(&self, table: u32, config: FeedConfig, tally: FeedTally) {
+    pub(crate) fn found(&self, table: u32, config: FeedConfig, tally: FeedTally) {
         self.feed.begins_anew.store(tally.begins_anew, Ordering::Release);
         self.committer.lock().feed = tally;
         self.feed.set(Fed { table: Some(table), config });
     }
 
     /// Changes what is fed, durably. From then on every commit is by that, and the feed tells of it.
-    pub(crate) fn change_feed(
-        &self,
-        change: impl FnOnce(&State, &mut FeedConfig) -> Result<()>,
-    ) -> Result<()> {
-        self.check_writable()?;
+    pub(crate) fn change(&self, change: impl FnOnce(&State, &mut FeedConfig) -> Result<()>) -> Result<()> {
+        self.commits.check_writable()?;
         let _changing = self.catalog.changing.lock();
         let state = self.state.load_full();
         if self.feed.fed().table.is_none() {
             let mut wanted = self.first_config();
             change(&state, &mut wanted)?;
-            self.make_feed()?;
-            return self.turn_feed(&state, wanted);
+            self.make()?;
+            return self.turn(&state, wanted);
         }
         if self.feed.begins_anew.load(Ordering::Acquire) {
             self.write_renewed()?;
@@ -136,17 +147,16 @@ impl Engine {
         // Tables that were dropped are fed no more.
         config.tables.retain(|&id, _| state.tables.get(id).is_some());
         change(&state, &mut config)?;
-        self.turn_feed(&state, config)
+        self.turn(&state, config)
     }
 
     /// What a database says that was never asked to feed anything.
     fn first_config(&self) -> FeedConfig {
-        let lineage = self.store.lineage;
-        FeedConfig { lineage, bytes_max: BYTES_MAX_DEFAULT, ..FeedConfig::default() }
+        FeedConfig { lineage: self.lineage, bytes_max: BYTES_MAX_DEFAULT, ..FeedConfig::default() }
     }
 
     /// Feeds by `config` from now on. REQUIRES: nobody else changes tables, or what is fed.
-    fn turn_feed(&self, state: &State, mut config: FeedConfig) -> Result<()> {
+    fn turn(&self, state: &State, mut config: FeedConfig) -> Result<()> {
         let before = self.feed.fed();
         if config == before.config {
             return Ok(());
@@ -185,13 +195,13 @@ impl Engine {
         }
         gathered.config = Some(self.feed_record(&mut gathered, &config.encode())?);
         let feed = Some(Box::new(gathered));
-        self.commit(Batch { durable: true, feed, ..Batch::default() }).map(|_| ())
+        self.commits.commit(Batch { durable: true, feed, ..Batch::default() }).map(|_| ())
     }
 
     /// Adds a part to what a commit has for the feed.
     pub(crate) fn add_part(&self, gathered: &mut Gathered, part: &mut PartWriter) -> Result<()> {
         gathered.bytes += part.bytes().len() as u64;
-        let is_small = part.bytes().len() < self.config.large_value_bytes;
+        let is_small = part.bytes().len() < self.large_value_bytes;
         let record =
             if is_small { (Tag::Put, part.take()) } else { self.feed_record(gathered, part.bytes())? };
         gathered.parts.push(record);
@@ -200,17 +210,17 @@ impl Engine {
 
     /// A value of the feed as it stands in its record: a large one is stored now.
     fn feed_record(&self, gathered: &mut Gathered, bytes: &[u8]) -> Result<(Tag, Vec<u8>)> {
-        if bytes.len() < self.config.large_value_bytes {
+        if bytes.len() < self.large_value_bytes {
             return Ok((Tag::Put, bytes.to_vec()));
         }
         check_part(bytes)?;
-        let (at, segment) = self.store_large(bytes, gathered.frees)?;
+        let (at, segment) = self.commits.store_large(bytes, gathered.frees)?;
         gathered.hold(segment);
         Ok((Tag::Large, at.encode().to_vec()))
     }
 
     /// Makes the hidden table. Nothing is fed yet.
-    fn make_feed(&self) -> Result<()> {
+    fn make(&self) -> Result<()> {
         let config = self.first_config();
         let id = self.catalog.reserve_ids(&self.state.load(), 1)?;
         let made = NewTable { id, kind: TableKind::Ordered, name: FEED_NAME.into(), ttl_ms: 0 };
@@ -225,7 +235,7 @@ impl Engine {
             segments: Vec::new(),
             indexes: None,
         };
-        self.commit_created(|| Batch {
+        self.commits.commit_created(&|| Batch {
             tables: TableChanges::of(vec![TableChange::Made(made.clone())]),
             parts: vec![part(block.clone())],
             durable: true,
@@ -238,8 +248,7 @@ impl Engine {
     }
 
     /// If the file was restored since its feed was written, this says so in it, before more is fed.
-    #[inline(always)]
-    pub(crate) fn renew_feed(&self) -> Result<()> {
+    pub(crate) fn renew(&self) -> Result<()> {
         if !self.feed.begins_anew.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -248,30 +257,17 @@ impl Engine {
         if self.feed.begins_anew.load(Ordering::Acquire) { self.write_renewed() } else { Ok(()) }
     }
 
-    #[cold]
     fn write_renewed(&self) -> Result<()> {
         let config = self.feed.fed().config.clone();
         self.write_config(&config, |_| false)?;
         self.feed.begins_anew.store(false, Ordering::Release);
         Ok(())
     }
+}
 
-    /// The newest commit that is durable, of those that `state` shows.
-    pub(crate) fn durable_of(&self, state: &State) -> u64 {
-        let visible = state.visible();
-        // What another process has committed is seen when it is durable.
-        if self.config.read_only { visible } else { visible.min(self.log.durable_seq()) }
-    }
-
-    /// The hidden table of the feed in a state.
-    pub(crate) fn feed_table(&self, state: &State) -> Option<u32> {
-        self.behind(state).table_named(state, FEED_NAME).ok().map(|table| table.id)
-    }
-
-    /// An error if nothing was ever fed.
-    pub(crate) fn no_feed(&self) -> Error {
-        Error::Invalid { detail: format!("{} feeds no table: set_feed begins that", self.path.display()) }
-    }
+/// The error of those who ask for the feed of a file where nothing was ever fed.
+pub(crate) fn no_feed(path: &Path) -> Error {
+    Error::Invalid { detail: format!("{} feeds no table: set_feed begins that", path.display()) }
 }
 
 /// Writes which tables are fed from now on, or no longer. False if none.

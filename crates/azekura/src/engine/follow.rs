@@ -34,6 +34,8 @@
 
 use super::Engine;
 use super::build::{Disk, Seen, build, page_source};
+use super::commit::Committer;
+use super::config::Config;
 use super::followed::Followed;
 use super::follower::Follower;
 use super::found::{Found, Logs, Replay, check_role, read_manifest, read_newest};
@@ -41,14 +43,17 @@ use super::length::Length;
 use super::memory::{Load, divide};
 use super::state::State;
 use crate::base::error::{Error, Result};
+use crate::base::life::Life;
+use crate::base::sync::ArcSwap;
 use crate::base::sync::thread::sleep;
 use crate::engine::config::Freshness;
 use crate::format::superblock::Superblock;
 use crate::run::{PageSource, Run};
 use crate::space::PinView;
-use crate::storage::{File, Lease, Watched};
+use crate::storage::{File, IoCounters, Lease, Watched};
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +63,7 @@ const TRIES: u32 = 1000;
 const TRIES_AT_ONCE: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The newest superblock. Each copy may be seen while it is written, and seldom both are.
+/// The newest superblock of a file. Each copy may be seen while it is written, and seldom both are.
 pub(super) fn newest_block(file: &dyn File, length: &Length<'_>) -> Result<Superblock> {
     let mut tries = 0;
     loop {
@@ -70,8 +75,14 @@ pub(super) fn newest_block(file: &dyn File, length: &Length<'_>) -> Result<Super
     }
 }
 
+/// As `newest_block`, of the file as long as it is now.
+pub(super) fn newest_block_now(path: &Path, file: &dyn File) -> Result<Superblock> {
+    let file_bytes = file.len().map_err(|e| Error::io("reading the file's length", e))?;
+    newest_block(file, &Length { path, file_bytes, read_only: true })
+}
+
 /// A checkpoint that is pinned, and how it is read.
-struct Place {
+struct PinnedCheckpoint {
     block: Superblock,
     file: Arc<dyn File>,
     pin: Arc<Lease>,
@@ -83,12 +94,17 @@ impl Engine {
     /// Called before a read begins: in a follower, the newest state is what the file has from now on.
     #[inline(always)]
     pub(crate) fn follow(&self) -> Result<()> {
-        if self.follower.is_none() { Ok(()) } else { self.follow_file() }
+        if self.following.handle().is_none() { Ok(()) } else { self.follow_file() }
     }
 
     fn follow_file(&self) -> Result<()> {
         let is_newest = Followed::of(&self.state.load()).is_some_and(|followed| followed.is_newest());
         if is_newest { Ok(()) } else { self.catch_up() }
+    }
+
+    #[cold]
+    fn catch_up(&self) -> Result<()> {
+        self.catching_up().map_or(Ok(()), |catching_up| catching_up.catch_up())
     }
 
     /// The newest state, for a transaction. If the file cannot be read, it is a state that says so of each
@@ -113,22 +129,10 @@ impl Engine {
         watched.map_or(Ok(()), |watched| watched.check().map_err(|e| Error::io("looking at the pins", e)))
     }
 
-    /// The checkpoint that a follower's state shows, and the state without the log.
-    pub(super) fn checkpoint_of<'a>(&self, state: &'a State) -> Option<(u64, &'a Arc<State>)> {
-        let followed = Followed::of(state)?;
-        Some((followed.number, &followed.engine.looked.as_ref()?.at_checkpoint))
-    }
-
-    /// Whether the checkpoint that a follower's state shows has a part of a commit, and the log the rest.
-    pub(super) fn is_torn(&self, state: &State) -> bool {
-        let looked = Followed::of(state).and_then(|followed| followed.engine.looked.as_ref());
-        looked.is_some_and(|looked| looked.is_torn)
-    }
-
     /// The number of the newest checkpoint, or of that which a follower's state shows, and the pins of
     /// others.
     pub(crate) fn pins(&self, state: &State) -> (u64, Vec<PinView>) {
-        let followed = self.checkpoint_of(state).map(|(number, _)| number);
+        let followed = Followed::of(state).map(|followed| followed.number);
         if !self.config.read_only {
             // A checkpoint that is being written asks for the pins itself. Nobody waits for it here.
             if let Some(newest) = self.checkpointer.try_lock() {
@@ -138,17 +142,31 @@ impl Engine {
         }
         let number = followed.unwrap_or_else(|| self.checkpointer.lock().number);
         let (age, bytes) = (Duration::ZERO, 0);
-        let pins = self.file.pins().unwrap_or_default().into_iter();
+        let pins = self.store.file.pins().unwrap_or_default().into_iter();
         (number, pins.map(|range| PinView { checkpoint: *range.start(), age, bytes }).collect())
     }
+}
 
+/// Brings a follower up to what the file has.
+pub(super) struct CatchingUp<'a> {
+    pub(super) follower: &'a Follower,
+    pub(super) path: &'a Path,
+    pub(super) config: &'a Config,
+    pub(super) file: &'a Arc<dyn File>,
+    pub(super) life: &'a Arc<Life>,
+    pub(super) io: &'a Arc<IoCounters>,
+    /// Where pages are read that no pin may lose.
+    pub(super) pages: &'a PageSource,
+    pub(super) state: &'a ArcSwap<State>,
+    pub(super) committer: &'a Committer,
+}
+
+impl CatchingUp<'_> {
     /// Looks what the file has, and makes it the newest state.
-    #[cold]
     pub(super) fn catch_up(&self) -> Result<()> {
         // In a forked child nobody may be there to release a lock.
         self.life.check()?;
-        let Some(follower) = &self.follower else { return Ok(()) };
-        let _turn = follower.turn.lock();
+        let _turn = self.follower.turn.lock();
         let before = self.state.load_full();
         if Followed::of(&before).is_some_and(|followed| followed.is_newest()) {
             return Ok(());
@@ -156,7 +174,7 @@ impl Engine {
         let next = match self.read_on(&before) {
             Ok(Some(next)) => next,
             // The writer may revoke a pin at any moment. Then there is a newer checkpoint.
-            Ok(None) | Err(Error::SnapshotTooOld { .. }) => self.look_anew(follower, &before)?,
+            Ok(None) | Err(Error::SnapshotTooOld { .. }) => self.look_anew(&before)?,
             Err(e) => return Err(e),
         };
         let _commit = self.committer.lock();
@@ -169,11 +187,11 @@ impl Engine {
     fn read_on(&self, before: &State) -> Result<Option<State>> {
         let Some(followed) = Followed::shared(before) else { return Ok(None) };
         let engine = &followed.engine;
-        let Some(looked) = &engine.looked else { return Ok(None) };
+        let Some(looked) = engine.following.checkpoint() else { return Ok(None) };
         // Put back only if all that was read is in the state.
         let Some(mut tail) = looked.tail.lock().take() else { return Ok(None) };
-        let read = tail.read_on(engine.file.as_ref());
-        if self.newest_block()?.number != followed.number {
+        let read = tail.read_on(engine.store.file.as_ref());
+        if newest_block_now(self.path, self.file.as_ref())?.number != followed.number {
             return Ok(None);
         }
         let commits = read?;
@@ -182,45 +200,40 @@ impl Engine {
             return Ok(None);
         }
         self.config.clock_found(None, tail.clock());
-        engine.apply_replayed(commits)?;
+        engine.table_loader().apply_replayed(commits)?;
         followed.note_tail(Some(&tail))?;
         *looked.tail.lock() = Some(tail);
         Ok(Some(followed.state(before.lease.clone())))
     }
 
-    /// The newest superblock of the file.
-    pub(super) fn newest_block(&self) -> Result<Superblock> {
-        let file_bytes = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
-        newest_block(self.file.as_ref(), &Length { path: &self.path, file_bytes, read_only: true })
-    }
-
     /// The state of the newest checkpoint.
-    fn look_anew(&self, follower: &Follower, before: &State) -> Result<State> {
-        let mut block = self.newest_block()?;
+    fn look_anew(&self, before: &State) -> Result<State> {
+        let follower = self.follower;
+        let mut block = newest_block_now(self.path, self.file.as_ref())?;
         for tries in 0..TRIES {
             if (block.file_id, block.lineage) != (follower.file_id, follower.lineage) {
                 let detail = "the file holds another database than when it was opened";
-                return Err(Error::open(&self.path, io::ErrorKind::Other, detail));
+                return Err(Error::open(self.path, io::ErrorKind::Other, detail));
             }
-            check_role(&self.path, &block, true)?;
+            check_role(self.path, &block, true)?;
             let same = Followed::shared(before).filter(|_| follower.freshness == Freshness::Checkpoint);
             if let Some(same) = same.filter(|followed| followed.number == block.number) {
                 // Copy A is not whole, and says nothing.
                 return Ok(same.state(before.lease.clone()));
             }
             let number = block.number;
-            let watched = follower.watched(&self.file, &block);
+            let watched = follower.watched(self.file, &block);
             let file = watched.clone().map_or_else(|| self.file.clone(), |watched| watched as Arc<dyn File>);
             let pin = Lease::pin(file.clone(), number).map_err(|e| self.no_pin(e))?;
-            let mut newest = self.newest_block()?;
+            let mut newest = newest_block_now(self.path, self.file.as_ref())?;
             // All of it: the number may have been given to another checkpoint before it was pinned.
             if newest == block {
-                let place = Place { block: block.clone(), file, pin, watched };
-                let found = self.look_at(follower, place, before);
+                let pinned = PinnedCheckpoint { block: block.clone(), file, pin, watched };
+                let found = self.look_at(pinned, before);
                 if found.is_ok() && follower.freshness == Freshness::Checkpoint {
                     return found;
                 }
-                newest = self.newest_block()?;
+                newest = newest_block_now(self.path, self.file.as_ref())?;
                 if newest.number == number {
                     return found;
                 }
@@ -238,35 +251,35 @@ impl Engine {
         match Error::io("pinning a checkpoint", e) {
             Error::Io { source, .. } => {
                 let detail = format!("the file cannot be followed: {source}");
-                Error::open(&self.path, source.kind(), detail)
+                Error::open(self.path, source.kind(), detail)
             }
             other => other,
         }
     }
 
     /// Where pages are kept that are copied.
-    fn copies(&self, follower: &Follower) -> Result<PageSource> {
-        if let Some(copies) = follower.copies.get() {
+    fn copies(&self) -> Result<PageSource> {
+        if let Some(copies) = self.follower.copies.get() {
             return Ok(copies.clone());
         }
-        let made = page_source(None, &divide(Load::of(&self.config)))?;
-        Ok(follower.copies.get_or_init(|| made).clone())
+        let made = page_source(None, &divide(Load::of(self.config)))?;
+        Ok(self.follower.copies.get_or_init(|| made).clone())
     }
 
     /// The state of a checkpoint that is pinned.
-    fn look_at(&self, follower: &Follower, place: Place, before: &State) -> Result<State> {
-        let Place { block, file, pin, watched } = place;
+    fn look_at(&self, pinned: PinnedCheckpoint, before: &State) -> Result<State> {
+        let PinnedCheckpoint { block, file, pin, watched } = pinned;
         // After the superblock: the file has all that it names.
         let file_bytes = file.len().map_err(|e| Error::io("reading the file's length", e))?;
-        let length = Length { path: &self.path, file_bytes, read_only: true };
+        let length = Length { path: self.path, file_bytes, read_only: true };
         let (mut manifest, extent) = read_manifest(file.as_ref(), &block.manifest, &length)?;
         // What a commit has done with tables may be in the manifest before its records are in runs.
         let tables_seq = manifest.tables_seq.unwrap_or(0);
-        let logs = match follower.freshness {
+        let logs = match self.follower.freshness {
             Freshness::Log => Logs::Follow,
             Freshness::Checkpoint => Logs::FollowTo(tables_seq),
         };
-        if follower.freshness == Freshness::Checkpoint && tables_seq <= manifest.flushed_seq {
+        if self.follower.freshness == Freshness::Checkpoint && tables_seq <= manifest.flushed_seq {
             manifest.logs.clear();
         }
         let found = Found { block, stale_copy: None, manifest, extent };
@@ -274,8 +287,8 @@ impl Engine {
         // Pages in the mapping are no copies.
         let runs = runs.filter(|run| run.is_watched() == watched.is_some());
         let runs: HashMap<u64, Arc<Run>> = runs.map(|run| (run.info.id, run.clone())).collect();
-        let pages = match &self.store.pages {
-            PageSource::Mapped { .. } if watched.is_some() => self.copies(follower)?,
+        let pages = match self.pages {
+            PageSource::Mapped { .. } if watched.is_some() => self.copies()?,
             pages => pages.clone(),
         };
         let disk = Disk {
@@ -285,8 +298,8 @@ impl Engine {
             seen: Some(Seen { pages, runs, pin: pin.clone(), watched }),
         };
         let engine = build(&length, self.config.clone(), disk, &found, logs, 0)?;
-        let followed = Arc::new(Followed::new(engine, found.block.number, &self.store.pages));
-        if let Some(looked) = &followed.engine.looked {
+        let followed = Arc::new(Followed::new(engine, found.block.number, self.pages));
+        if let Some(looked) = followed.engine.following.checkpoint() {
             // Not under the lock: noting takes another, and after an error the tail is not known.
             let tail = looked.tail.lock().take();
             followed.note_tail(tail.as_ref())?;

@@ -68,6 +68,16 @@ impl Followed {
         state.followed.clone().and_then(|followed| followed.downcast().ok())
     }
 
+    /// The checkpoint without the log.
+    pub(super) fn at_checkpoint(&self) -> Option<&Arc<State>> {
+        Some(&self.engine.following.checkpoint()?.at_checkpoint)
+    }
+
+    /// Whether the checkpoint has a part of a commit, and the log the rest.
+    pub(super) fn is_torn(&self) -> bool {
+        self.engine.following.checkpoint().is_some_and(|looked| looked.is_torn)
+    }
+
     /// Whether the file has nothing newer. In doubt, or after an error, it has.
     #[inline(always)]
     pub(super) fn is_newest(&self) -> bool {
@@ -118,13 +128,13 @@ impl Followed {
     #[cold]
     fn read_words<const N: usize>(&self, at: u64) -> Option<[u64; N]> {
         let mut bytes = vec![0; N * size_of::<u64>()];
-        self.engine.file.read_at(&mut bytes, at).ok()?;
+        self.engine.store.file.read_at(&mut bytes, at).ok()?;
         Some(std::array::from_fn(|n| u64_at(&bytes, n * size_of::<u64>())))
     }
 
     /// Notes where the log ends, as far as it was read.
     pub(super) fn note_tail(&self, tail: Option<&LogTail>) -> Result<()> {
-        let place = tail.map(|tail| tail.place(self.engine.file.as_ref())).transpose()?;
+        let place = tail.map(|tail| tail.place(self.engine.store.file.as_ref())).transpose()?;
         let (at, mark, again) = match place {
             None => (NO_TAIL, 0, 0),
             Some(None) => (TAIL_COMES, 0, 0),

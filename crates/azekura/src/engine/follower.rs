@@ -1,4 +1,4 @@
-//! What the engine of a follower has beside the others' parts (`follow.rs`).
+//! What the engines of a follower have beside the others' parts (`follow.rs`).
 //!
 //! Lock order: `turn` comes before all others.
 
@@ -21,7 +21,28 @@ use std::time::Duration;
 const TORN_LOOKS: u32 = 50;
 const TORN_PAUSE: Duration = Duration::from_millis(1);
 
-/// What a follower's engine has that no other has.
+/// Whether another process may write the file.
+pub(super) enum Following {
+    /// The engine has the file's lock.
+    No,
+    /// The engine is that of a follower's handle.
+    Handle(Follower),
+    /// The engine was made for one checkpoint. States of a follower hold it.
+    Checkpoint(Looked),
+}
+
+impl Following {
+    #[inline(always)]
+    pub(super) fn handle(&self) -> Option<&Follower> {
+        if let Following::Handle(follower) = self { Some(follower) } else { None }
+    }
+
+    pub(super) fn checkpoint(&self) -> Option<&Looked> {
+        if let Following::Checkpoint(looked) = self { Some(looked) } else { None }
+    }
+}
+
+/// What the engine of a follower's handle has that no other has.
 pub(super) struct Follower {
     pub(super) freshness: Freshness,
     pub(super) file_id: u64,

@@ -8,21 +8,18 @@ mod slots;
 
 pub(crate) use slots::{IndexSlot, Indexes, are_same};
 
-use super::Engine;
 use super::batch::{Batch, BatchPart};
 use super::catalog::check_name;
 use super::changes::TableChanges;
 use super::state::State;
+use super::tables::TableChanger;
 use crate::base::error::{Error, Result};
 use crate::base::key::TableKind;
 use crate::base::limits::NAME_BYTES_MAX;
-use crate::base::sync::MutexGuard;
-use crate::base::sync::atomic::Ordering;
 use crate::format::block::Tag;
 use crate::format::feed::FEED_NAME;
 use crate::format::frame::{NewTable, TableChange};
 use crate::format::hidden::{IndexState, STATE_KEY, is_hidden, name_of, parse_name};
-use crate::format::manifest::Manifest;
 use crate::index::IndexSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -37,8 +34,8 @@ const _: () = assert!("\0index\0\0".len() + "4294967295".len() + INDEX_NAME_BYTE
 /// Hidden tables that commits of a log have made and dropped, by id and name.
 #[derive(Default)]
 pub(super) struct HiddenTables {
-    made: Vec<(u32, Arc<str>)>,
-    dropped: Vec<(u32, Arc<str>)>,
+    pub(super) made: Vec<(u32, Arc<str>)>,
+    pub(super) dropped: Vec<(u32, Arc<str>)>,
 }
 
 impl HiddenTables {
@@ -129,13 +126,13 @@ impl State {
     }
 }
 
-impl Engine {
+impl TableChanger<'_> {
     /// Makes an index of a table, with nothing in it. Gives its number; none if there is one of this name.
     pub(crate) fn create_index(&self, table: u32, name: &str, spec: &IndexSpec) -> Result<Option<u32>> {
         check_index_name(name)?;
-        self.check_writable()?;
-        let _changing = self.catalog.changing.lock();
-        let state = self.state.load_full();
+        self.commits.check_writable()?;
+        let _changing = self.keep();
+        let state = self.checkpoints.state.load_full();
         let list = state.table(table)?.indexes.as_deref().map_or(&[][..], Vec::as_slice);
         if list.iter().any(|slot| *slot.name == *name) {
             return Ok(None);
@@ -144,70 +141,20 @@ impl Engine {
             let (found, limit) = (list.len() as u64 + 1, INDEXES_MAX as u64);
             return Err(Error::TooLarge { what: "number of indexes of a table", found, limit });
         }
-        let id = self.catalog.reserve_ids(&state, 1)?;
-        let made = NewTable { id, kind: TableKind::Ordered, name: name_of(table, name).into(), ttl_ms: 0 };
-        let first = IndexState { next: Some(Vec::new()), spec: spec.to_string() }.encode();
+        let catalog = self.steps.catalog;
+        let id = catalog.reserve_ids(&state, 1)?;
+        let name: Arc<str> = name_of(table, name).into();
         // Before it is there: who asks whether there are indexes asks this first.
-        self.any_puts_more.store(true, Ordering::Release);
-        self.commit_created(|| Batch {
+        catalog.note_index(&name);
+        let made = NewTable { id, kind: TableKind::Ordered, name, ttl_ms: 0 };
+        let first = IndexState { next: Some(Vec::new()), spec: spec.to_string() }.encode();
+        self.commits.commit_created(&|| Batch {
             tables: TableChanges::of(vec![TableChange::Made(made.clone())]),
             parts: vec![BatchPart::single(id, STATE_KEY, Tag::Put, &first)],
             durable: true,
             ..Batch::default()
         })?;
         Ok(Some(id))
-    }
-
-    /// Notes which tables of a manifest are indexes of which.
-    pub(super) fn attach_found(&self, manifest: &Manifest, state: &mut State) {
-        manifest.tables.iter().for_each(|info| self.note_index(&info.name));
-        state.attach_indexes(manifest.tables.iter().map(|info| (info.id, &*info.name)));
-    }
-
-    /// Notes which tables that recovery has found in the log are indexes of which, and which are gone.
-    pub(super) fn attach_replayed(&self, hidden: &HiddenTables) {
-        if hidden.made.is_empty() && hidden.dropped.is_empty() {
-            return;
-        }
-        let commit = self.committer.lock();
-        let mut next = self.state.load().copy();
-        next.detach_indexes(hidden.dropped.iter().map(|(id, name)| (*id, &**name)));
-        next.attach_indexes(hidden.made.iter().map(|(id, name)| (*id, &**name)));
-        self.state.store(Arc::new(next));
-        self.committer.end(commit, &self.state);
-    }
-
-    /// A table of this name comes: it may be that of an index.
-    pub(super) fn note_index(&self, name: &str) {
-        if parse_name(name).is_some() {
-            self.any_puts_more.store(true, Ordering::Release);
-        }
-    }
-
-    /// Nobody makes, renames or drops tables while this is held.
-    pub(crate) fn keep_tables(&self) -> MutexGuard<'_, ()> {
-        self.catalog.changing.lock()
-    }
-
-    /// A table comes whose records live so long: if they do not live until they are removed, a put is more
-    /// than its record.
-    pub(super) fn note_lifetime(&self, ttl_ms: u64) {
-        if ttl_ms > 0 {
-            self.config.clock.use_it();
-            self.any_puts_more.store(true, Ordering::Release);
-        }
-    }
-
-    /// Whether a put to a table now is more than its record: the table has indexes, or says how long records
-    /// live.
-    #[inline(always)]
-    pub(crate) fn puts_more(&self, table: u32) -> bool {
-        self.any_puts_more.load(Ordering::Acquire) && self.has_more(table)
-    }
-
-    #[cold]
-    fn has_more(&self, table: u32) -> bool {
-        self.state.load().table(table).is_ok_and(|t| t.indexes.is_some() || t.ttl_ms > 0)
     }
 }
 

@@ -1,12 +1,17 @@
 //! The log of an open handle, read once more from the file, for `check`. What memory has of it says nothing
 //! of what stands in the file.
 
-use super::Engine;
+use super::checkpoint::Checkpointer;
+use super::follow::newest_block_now;
+use super::state::State;
 use crate::base::error::{Error, Result};
+use crate::base::sync::ArcSwap;
 use crate::format::frame::RecordPart;
 use crate::format::manifest::LogChain;
+use crate::log::Log;
 use crate::log::recovery::{ChainReader, replay};
-use std::sync::atomic::Ordering;
+use crate::storage::File;
+use std::path::Path;
 
 /// What the log holds that is in no run yet.
 #[derive(Default)]
@@ -18,14 +23,26 @@ pub(crate) struct LogContents {
     pub(crate) bytes: u64,
 }
 
-impl Engine {
+/// Reads the log for `check`.
+pub(crate) struct LogCheck<'a> {
+    pub(super) checkpointer: &'a Checkpointer,
+    pub(super) state: &'a ArcSwap<State>,
+    pub(super) log: &'a Log,
+    pub(super) path: &'a Path,
+    pub(super) file: &'a dyn File,
+    pub(super) file_id: u64,
+    /// Whether another process writes the file.
+    pub(super) follows: bool,
+}
+
+impl LogCheck<'_> {
     /// Reads every chain, up to the last frame that is known to be whole. Commits go on meanwhile.
     /// Checkpoints wait, so that no segment goes. In a follower's engine they do not: another process writes
     /// them. Its pin keeps the segments, and it reads until frames tell of a newer checkpoint.
     ///
     /// # Errors
     /// `Corrupt` where a frame or record is damaged, or missing.
-    pub(crate) fn read_log(&self) -> Result<LogContents> {
+    pub(crate) fn read(&self) -> Result<LogContents> {
         let guard = self.checkpointer.lock();
         let state = self.state.load_full();
         let mut found = LogContents::default();
@@ -53,21 +70,16 @@ impl Engine {
         chain: &LogChain,
         mut apply: impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
     ) -> Result<u64> {
-        let (file, id) = (self.file.as_ref(), self.store.file_id);
-        if self.config.follow.is_none() {
+        let (file, id) = (self.file, self.file_id);
+        if !self.follows {
             return Ok(replay(file, id, number, chain, apply)?.bytes);
         }
         let mut reader = ChainReader::new(id, number, chain);
         match reader.read_beside_writer(file, &mut apply) {
             // What does not fit belongs to a newer checkpoint.
-            Err(Error::Corrupt { .. }) if self.newest_block()?.number != number => {}
+            Err(Error::Corrupt { .. }) if newest_block_now(self.path, file)?.number != number => {}
             read => read?,
         }
         Ok(reader.end().bytes)
-    }
-
-    /// Bytes of the file that log segments take, those of earlier handles' chains among them.
-    pub(crate) fn log_file_bytes(&self) -> u64 {
-        self.log.file_bytes() + self.counters.old_log_bytes.load(Ordering::Relaxed)
     }
 }

@@ -14,6 +14,7 @@ mod checkpoint;
 mod chunks;
 mod close;
 mod commit;
+mod commits;
 mod compaction;
 pub(crate) mod config;
 mod counters;
@@ -38,6 +39,7 @@ mod idle;
 mod ids;
 mod indexes;
 mod length;
+mod load;
 mod logs;
 mod memory;
 #[cfg(all(test, loom))]
@@ -65,7 +67,7 @@ pub(crate) use capture::{Capture, CapturePart};
 pub(crate) use changes::TableChanges;
 pub use config::{Durability, Freshness};
 pub(crate) use fed::FeedTally;
-pub(crate) use feed::now_ms;
+pub(crate) use feed::{no_feed, now_ms};
 pub(crate) use follower::honoured_from;
 pub(crate) use found::{Admission, Newest, read_manifest, read_newest};
 pub(crate) use gathered::Gathered;
@@ -86,27 +88,34 @@ use crate::base::sync::atomic::AtomicBool;
 use crate::engine::config::Config;
 use crate::log::Log;
 use crate::run::Store;
-use crate::space::{Extent, Room, Space};
-use crate::storage::{File, IoCounters};
+use crate::space::Space;
 use crate::values::{LargeValue, Segment, ValuePointer, ValueStore};
 use background::Background;
 use bound::Bound;
 use catalog::Catalog;
-use checkpoint::{Checkpointer, Purpose};
-use commit::{Commit, Committer};
+use checkpoint::Checkpointer;
+use commit::Committer;
 use compaction::compactor::Compactor;
 use counters::Counters;
 use crew::Role;
 use fed::Feeding;
 use flusher::Flusher;
-use follower::{Follower, Looked};
+use follower::Following;
 use ids::Ids;
 use memory::MemoryBudget;
-use operators::Operators;
 use pace::Pace;
-use state::State;
+use state::{State, TableState};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// What opening has found of the file itself.
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    /// Whether the file is a mirror of another one.
+    pub(crate) is_mirror: bool,
+    /// How long the file had to be.
+    pub(crate) least_bytes: u64,
+}
 
 /// An open database: the parts, and what ties them together.
 ///
@@ -114,23 +123,15 @@ use std::sync::Arc;
 /// say what they can touch. The parts that live for one task are filled in `tasks.rs`. A method of the engine
 /// needs several parts, and is a short story of named steps.
 pub(crate) struct Engine {
-    pub(crate) path: PathBuf,
+    pub(crate) opened: Opened,
     pub(crate) config: Config,
-    pub(crate) hash_seed: u64,
-    /// Whether the file is a mirror of another one.
-    pub(crate) is_mirror: bool,
     /// Whether handles may still be used.
     pub(crate) life: Arc<Life>,
     pub(crate) poison: Arc<Poison>,
     pub(crate) counters: Counters,
 
-    // The file.
-    pub(crate) file: Arc<dyn File>,
-    /// How long the file had to be when it was opened.
-    pub(crate) least_bytes: u64,
-    pub(crate) io: Arc<IoCounters>,
+    // The file. `store` has it, and its room.
     pub(crate) space: Arc<Space>,
-    pub(crate) room: Arc<Room>,
     pub(crate) store: Store,
     pub(crate) values: Arc<ValueStore>,
     pub(crate) log: Log,
@@ -139,20 +140,16 @@ pub(crate) struct Engine {
     pub(crate) state: ArcSwap<State>,
     /// Whether gets of many keys have waited for the disk of late.
     pub(crate) reads_wait: AtomicBool,
-    /// Whether a put to some table may be more than its record: see `puts_more`.
-    pub(crate) any_puts_more: AtomicBool,
     /// Which tables are fed.
     pub(crate) feed: Feeding,
-    /// Which tables take operands.
-    operators: Operators,
 
     // The parts.
-    catalog: Catalog,
-    committer: Committer,
+    pub(crate) catalog: Catalog,
+    pub(crate) committer: Committer,
     pub(crate) memory: MemoryBudget,
     pub(crate) pace: Pace,
     flusher: Flusher,
-    checkpointer: Checkpointer,
+    pub(crate) checkpointer: Checkpointer,
     pub(crate) compactor: Compactor,
     ids: Ids,
     /// How much the file may take.
@@ -160,9 +157,8 @@ pub(crate) struct Engine {
     relief: relief::Relief,
     background: Background,
 
-    // Where another process may write.
-    follower: Option<Follower>,
-    looked: Option<Looked>,
+    /// Whether another process may write the file.
+    following: Following,
 }
 
 impl Engine {
@@ -196,47 +192,25 @@ impl Engine {
         self.reclaimer().shrink(progress)
     }
 
-    /// See `Checkpoints::write_for`.
-    fn checkpoint(&self, purpose: Purpose) -> Result<()> {
-        self.checkpoints().write_for(purpose)
-    }
-
-    /// See `Checkpoints::write_tables`.
-    fn checkpoint_tables<F: Fn(&State) -> State>(
-        &self,
-        change: impl FnOnce(&State) -> Result<F>,
-        changed: impl FnOnce(&mut Commit, &State),
-    ) -> Result<()> {
-        self.checkpoints().write_tables(change, changed)
-    }
-
-    /// No checkpoint is written while the result lives.
-    pub(crate) fn hold_checkpoints(&self) -> impl Sized + '_ {
-        self.checkpointer.lock()
-    }
-
-    /// Extents that belong to no run and no value segment, for `check`.
-    pub(crate) fn live_extents(&self) -> Vec<Extent> {
-        self.checkpoints().live_extents()
-    }
-
-    /// Extents of runs that no state has any more, and the newest checkpoint may still name.
-    pub(crate) fn dropped_extents(&self) -> Vec<Extent> {
-        self.checkpointer.pending_extents()
-    }
-
-    /// Called before anything is changed: the background looks after it from now on. False if the system
-    /// refuses the thread.
+    /// Called before anything is changed. See `Background::look_after`.
     #[inline(always)]
     fn look_after(&self) -> bool {
-        self.background.crew.has(Role::Log) || self.begin_to_look_after()
+        self.background.look_after(&self.store.room)
     }
 
-    #[cold]
-    fn begin_to_look_after(&self) -> bool {
-        // Nobody has looked since the file was opened.
-        self.room.look();
-        self.background.crew.need(Role::Log).is_ok()
+    /// The newest commit that is durable, of those that `state` shows.
+    pub(crate) fn durable_of(&self, state: &State) -> u64 {
+        let visible = state.visible();
+        // What another process has committed is seen when it is durable.
+        if self.config.read_only { visible } else { visible.min(self.log.durable_seq()) }
+    }
+
+    /// The table that has a name now, or as a follower sees it.
+    pub(crate) fn table_now(&self, name: &str) -> Result<Arc<TableState>> {
+        self.follow()?;
+        self.life.check()?;
+        let state = self.state.load();
+        self.behind(&state).catalog.shown_table(&state, name).cloned()
     }
 
     /// The value that a reference of `VALUE_POINTER_BYTES` in a state stands for.

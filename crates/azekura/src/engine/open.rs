@@ -13,11 +13,11 @@
 
 use super::Engine;
 use super::build::{Disk, build, len_of};
-use super::checkpoint::Purpose;
+use super::checkpoint::{Checkpoints, Purpose};
 use super::create::{fill_empty, is_empty, named, open_file, random, sync_name};
 use super::crew::Role;
 use super::follow::newest_block;
-use super::follower::Follower;
+use super::follower::{Follower, Following};
 use super::found::{Found, Logs, check_role, read_superblocks};
 use super::length::{Length, named_bytes};
 use super::state::State;
@@ -25,7 +25,6 @@ use crate::base::error::{Error, Result};
 use crate::base::life::Life;
 use crate::engine::config::{Config, Freshness};
 use crate::format::manifest::Manifest;
-use crate::run::PageSource;
 use crate::storage::{File, Gate, IoCounters, Lease, Metered, Storage};
 use std::path::Path;
 use std::sync::Arc;
@@ -75,19 +74,19 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
     };
     if config.read_only {
         let engine = build(Logs::Leave)?;
-        engine.lease();
+        lease(&engine);
         return Ok(engine);
     }
     let mut engine = build(Logs::Copy)?;
-    match engine.secure(&found) {
+    match secure(&engine.checkpoints(), engine.store.file.as_ref(), &found) {
         Err(Error::NoSpace { .. }) => {
             engine = build(Logs::Rewrite)?;
-            engine.file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
+            engine.store.file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
         }
         done => done?,
     }
-    engine.lease();
-    engine.announce_limits()?;
+    lease(&engine);
+    announce_limits(&engine.checkpoints())?;
     let worked_for = Arc::downgrade(&engine);
     engine.background.crew.belong_to(worked_for);
     let keeps_with_limits = engine.config.pins.are_set() && engine.space.kept_bytes() > 0;
@@ -111,56 +110,51 @@ fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Resu
     check_role(path, &block, true)?;
     let found = Found { block, stale_copy: None, manifest: Manifest::default(), extent: None };
     let mut engine = build(&length, config, disk, &found, Logs::Leave, 0)?;
-    engine.follower = Some(Follower::new(freshness, &found.block));
-    engine.catch_up()?;
+    engine.following = Following::Handle(Follower::new(freshness, &found.block));
+    engine.follow()?;
     Ok(Arc::new(engine))
 }
 
-impl Engine {
-    /// Whether the file is read in a mapping.
-    pub(super) fn is_mapped(&self) -> bool {
-        matches!(self.store.pages, PageSource::Mapped { .. })
+/// Where the file is mapped, its lock goes with the last state from now on, and not with the handle.
+/// REQUIRES: this is the engine that is used, and nobody reads yet.
+fn lease(engine: &Engine) {
+    let Engine { store, state, .. } = engine;
+    if store.is_mapped() {
+        let lease = Some(Lease::new(store.file.clone()));
+        state.store(Arc::new(State { lease, ..state.load().copy() }));
     }
+}
 
-    /// Where the file is mapped, its lock goes with the last state from now on, and not with the handle.
-    /// REQUIRES: this is the engine that is used, and nobody reads yet.
-    fn lease(&self) {
-        if self.is_mapped() {
-            let lease = Some(Lease::new(self.file.clone()));
-            self.state.store(Arc::new(State { lease, ..self.state.load().copy() }));
-        }
+/// With limits for followers, pins can be revoked from this checkpoint on. If there is no room for it, a
+/// later one says so.
+fn announce_limits(checkpoints: &Checkpoints<'_>) -> Result<()> {
+    if !checkpoints.checkpointer.has_to_revoke() {
+        return Ok(());
     }
+    match checkpoints.write() {
+        Err(Error::NoSpace { .. }) => Ok(()),
+        done => done,
+    }
+}
 
-    /// With limits for followers, pins can be revoked from this checkpoint on. If there is no room for it, a
-    /// later one says so.
-    fn announce_limits(&self) -> Result<()> {
-        if !self.checkpointer.has_to_revoke() {
-            return Ok(());
-        }
-        match self.checkpoint(Purpose::Plain) {
-            Err(Error::NoSpace { .. }) => Ok(()),
-            done => done,
-        }
+/// Makes durable what recovery has read, before anything is built on it. If there is only one copy of the
+/// superblock, a second one is written. The next checkpoint must not write over the only one. Commits of
+/// which nobody knows whether they are durable get a chain of their own.
+fn secure(checkpoints: &Checkpoints<'_>, file: &dyn File, found: &Found) -> Result<()> {
+    if let Some(at) = found.stale_copy {
+        let written = file.write_durable_at(&found.block.encode(), at);
+        written.map_err(|e| Error::io("writing the superblock", e))?;
     }
-
-    /// Makes durable what recovery has read, before anything is built on it. If there is only one copy of the
-    /// superblock, a second one is written. The next checkpoint must not write over the only one. Commits of
-    /// which nobody knows whether they are durable get a chain of their own.
-    fn secure(&self, found: &Found) -> Result<()> {
-        if let Some(at) = found.stale_copy {
-            let written = self.file.write_durable_at(&found.block.encode(), at);
-            written.map_err(|e| Error::io("writing the superblock", e))?;
-        }
-        if self.log.queued_bytes() == 0 {
-            return Ok(());
-        }
-        // First the frames, then the checkpoint that names them and ends the old chain before its own.
-        self.log.set_checkpoint(found.block.number);
-        {
-            let _checkpoint = self.checkpointer.lock();
-            self.log.begin_chain(self.ids.next())?;
-        }
-        self.log.write(u64::MAX)?;
-        self.checkpoint(Purpose::StartLog)
+    let Checkpoints { log, checkpointer, ids, .. } = checkpoints;
+    if log.queued_bytes() == 0 {
+        return Ok(());
     }
+    // First the frames, then the checkpoint that names them and ends the old chain before its own.
+    log.set_checkpoint(found.block.number);
+    {
+        let _checkpoint = checkpointer.lock();
+        log.begin_chain(ids.next())?;
+    }
+    log.write(u64::MAX)?;
+    checkpoints.write_for(Purpose::StartLog)
 }

@@ -1,18 +1,25 @@
 //! How the engine fills the parts that live for one task: each gets just the references that it may use.
 
 use super::Engine;
+use super::capture::{Capture, CaptureSource, Capturer};
 use super::checkpoint::Checkpoints;
-use super::commit::Syncer;
+use super::commit::{CommitSteps, Syncer};
 use super::compaction::install::Installer;
 use super::compaction::merges::Merges;
+use super::feed::Feeder;
 use super::flush::Flush;
+use super::follow::CatchingUp;
 use super::freeze::Freezer;
 use super::idle::MemoryWatch;
+use super::load::TableLoader;
+use super::logs::LogCheck;
 use super::reclaim::Reclaimer;
 use super::relief::RoomMaker;
 use super::sweep::Sweeper;
+use super::tables::TableChanger;
 use super::threads::{FlushThread, LogThread, MergeThread};
 use super::watch::Watcher;
+use crate::base::error::Result;
 
 impl Engine {
     /// The part that picks merges and does them.
@@ -35,8 +42,35 @@ impl Engine {
         }
     }
 
+    /// The part that brings commits to the log and the memtables.
+    #[inline]
+    pub(super) fn commit_steps(&self) -> CommitSteps<'_> {
+        let Engine { committer, catalog, feed, checkpointer, life, poison, .. } = self;
+        CommitSteps { freezer: self.freezer(), committer, catalog, feed, checkpointer, life, poison }
+    }
+
+    /// The part that fills the engine with the tables of a file.
+    pub(super) fn table_loader(&self) -> TableLoader<'_> {
+        let (merges, steps) = (self.merges(), self.commit_steps());
+        let (clock, follows) = (&*self.config.clock, self.config.follow.is_some());
+        TableLoader { merges, steps, log: &self.log, clock, follows }
+    }
+
+    /// The part that makes, renames and drops tables.
+    pub(crate) fn table_changer(&self) -> TableChanger<'_> {
+        let (steps, checkpoints) = (self.commit_steps(), self.checkpoints());
+        TableChanger { commits: self, steps, checkpoints, clock: &self.config.clock }
+    }
+
+    /// The part that changes what is fed.
+    pub(crate) fn feeder(&self) -> Feeder<'_> {
+        let Engine { feed, catalog, committer, state, .. } = self;
+        let (lineage, large_value_bytes) = (self.store.lineage, self.config.large_value_bytes);
+        Feeder { commits: self, feed, catalog, committer, state, lineage, large_value_bytes }
+    }
+
     /// The part that writes checkpoints.
-    pub(super) fn checkpoints(&self) -> Checkpoints<'_> {
+    pub(crate) fn checkpoints(&self) -> Checkpoints<'_> {
         let Engine { checkpointer, state, committer, log, values, ids, .. } = self;
         let Engine { space, pace, relief, poison, counters, .. } = self;
         Checkpoints {
@@ -58,6 +92,36 @@ impl Engine {
     pub(super) fn installer(&self) -> Installer<'_> {
         let Engine { state, committer, background, checkpointer, .. } = self;
         Installer { state, committer, background, checkpointer }
+    }
+
+    /// The part that catches up with the file's writer, if this is a follower's handle.
+    pub(super) fn catching_up(&self) -> Option<CatchingUp<'_>> {
+        let Engine { config, life, state, committer, store, .. } = self;
+        let (follower, path) = (self.following.handle()?, &self.opened.path);
+        let (file, io, pages) = (&store.file, &self.counters.io, &store.pages);
+        Some(CatchingUp { follower, path, config, file, life, io, pages, state, committer })
+    }
+
+    /// A state that stays readable, to be copied: see `Capturer::capture`, and that of a follower.
+    pub(crate) fn capture(&self) -> Result<Capture> {
+        if let Some(follower) = self.catching_up() {
+            return follower.capture();
+        }
+        Capturer { flush: self.flushing(), catalog: &self.catalog, source: self.capture_source() }.capture()
+    }
+
+    /// What a captured state needs beside itself.
+    pub(super) fn capture_source(&self) -> CaptureSource<'_> {
+        let Engine { store, values, ids, config, .. } = self;
+        CaptureSource { file: &store.file, values, next_id: ids.peek(), clock: &config.clock }
+    }
+
+    /// The part that reads the log for `check`.
+    pub(crate) fn log_check(&self) -> LogCheck<'_> {
+        let Engine { checkpointer, state, log, store, config, .. } = self;
+        let (path, file, file_id) = (&*self.opened.path, store.file.as_ref(), store.file_id);
+        let follows = config.follow.is_some();
+        LogCheck { checkpointer, state, log, path, file, file_id, follows }
     }
 
     /// The part that freezes memtables.

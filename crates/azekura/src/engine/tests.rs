@@ -81,7 +81,7 @@ fn leaked(engine: &Engine) -> u64 {
     let runs = state.tables.iter().flat_map(|t| t.levels.iter()).flat_map(|l| &l.runs);
     let mut live: u64 = runs.flat_map(|r| &r.info.extents).map(|e| e.len).sum();
     live += engine.values.segments().iter().map(|s| s.bytes()).sum::<u64>();
-    live += engine.live_extents().iter().map(|e| e.len).sum::<u64>();
+    live += engine.checkpoints().live_extents().iter().map(|e| e.len).sum::<u64>();
     engine.space.end() - SUPERBLOCKS_BYTES - engine.space.free_bytes() - live
 }
 
@@ -92,12 +92,12 @@ fn a_commit_between_entering_and_reading_is_not_seen_and_nothing_stays_watched()
     let db = database();
     let table = db.table("t", TableKind::Ordered).unwrap();
     table.put(b"small", b"1").unwrap();
-    let (state, seq) = db.engine.track_snapshot();
+    let (state, seq) = db.engine.committer.track_snapshot(&db.engine.state);
     table.put(b"small", b"2").unwrap();
     assert!(state.visible() > seq, "the commit went into the same state");
     let read = crate::ReadTxn::from_state(db.clone(), state, seq);
     assert_eq!(read.get(&table, b"small").unwrap().unwrap(), b"1");
-    db.engine.untrack_snapshot(read.snapshot.seq());
+    db.engine.committer.untrack_snapshot(read.snapshot.seq());
     assert!(!db.engine.committer.lock().history.wanted(0));
 }
 

@@ -7,7 +7,7 @@ use super::names::{
     NAMING, OPENING, beside, forget_names, is_left_behind, lock, mark_replaced, open_locked, resolved,
     take_name, throw_away,
 };
-use super::source::Source;
+use super::source::MirrorSource;
 use super::status::Gauge;
 use crate::backup::{CopyOptions, Pace, failed};
 use crate::base::error::{Error, Result};
@@ -60,13 +60,14 @@ impl Mirror {
         let source = source.as_ref();
         let file = source_storage.open(source, OpenMode::ReadOnly).map_err(failed(source, "opening it"))?;
         let (path_of, log) = (source.to_path_buf(), file.clone());
-        let source = Source { path: path_of, file, log, storage: source_storage, settled: None, afar: None };
+        let source =
+            MirrorSource { path: path_of, file, log, storage: source_storage, settled: None, afar: None };
         Mirror::open_from(source, storage, path.as_ref(), options)
     }
 
     /// A mirror of a source that is open.
     pub(super) fn open_from(
-        source: Source,
+        source: MirrorSource,
         storage: Arc<dyn Storage>,
         path: &Path,
         options: CopyOptions,

@@ -10,7 +10,7 @@ use super::dest::{Dest, Going, Stop};
 use super::going::{Mirror, Told};
 use super::named::{common_segments, pieces, reach};
 use super::places::goal_of;
-use super::source::Source;
+use super::source::MirrorSource;
 use crate::base::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::format::superblock::{Role, Superblock};
@@ -38,7 +38,7 @@ impl Mirror {
         let (manifest, extent) = self.unless_overtaken(block.number, named)?;
         self.log = None;
         self.prepare(block, &manifest, was_doubtful)?;
-        let is_good = |source: &Source| source.honours(block);
+        let is_good = |source: &MirrorSource| source.honours(block);
         let pieces = pieces(&manifest);
         let ends = pieces.iter().map(|p| p.offset + p.bytes).chain(extent.iter().map(|e| e.end()));
         let reach = reach(&manifest);
@@ -137,7 +137,7 @@ impl Mirror {
         reach: u64,
         told: Told<'_>,
     ) -> Going<(LogReader, u64, u64)> {
-        let is_good = |source: &Source| source.honours(block);
+        let is_good = |source: &MirrorSource| source.honours(block);
         let mut log = LogReader::new(block.file_id, manifest);
         // Values that are needed no more are kept by its pin, unless that may be revoked.
         let is_kept = self.is_kept();

@@ -7,7 +7,7 @@
 
 use super::dest::{Going, Stop};
 use super::going::{Mirror, Told};
-use super::source::Source;
+use super::source::MirrorSource;
 use super::spans::Piece;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
@@ -29,7 +29,7 @@ impl Mirror {
     pub(super) fn copy(
         &mut self,
         piece: &Piece,
-        is_good: &dyn Fn(&Source) -> Result<bool>,
+        is_good: &dyn Fn(&MirrorSource) -> Result<bool>,
         told: Told<'_>,
     ) -> Going<bool> {
         let lacking = self.dest()?.copied.lacks(piece);
@@ -52,7 +52,7 @@ impl Mirror {
         Ok(any)
     }
 
-    fn copy_step(&mut self, part: &Piece, is_good: &dyn Fn(&Source) -> Result<bool>) -> Going<()> {
+    fn copy_step(&mut self, part: &Piece, is_good: &dyn Fn(&MirrorSource) -> Result<bool>) -> Going<()> {
         self.pace.wait(part.bytes);
         let read = self.source.read(part.offset, part.bytes);
         if !is_good(&self.source)? {
@@ -87,7 +87,7 @@ impl Mirror {
     }
 
     /// Takes bytes that are here already, if a source on another machine says that they are right.
-    fn find_step(&mut self, part: &Piece, is_good: &dyn Fn(&Source) -> Result<bool>) -> Going<bool> {
+    fn find_step(&mut self, part: &Piece, is_good: &dyn Fn(&MirrorSource) -> Result<bool>) -> Going<bool> {
         let Some(afar) = self.source.afar.clone() else { return Ok(false) };
         let here = self.bytes_here(part)?;
         if here.is_empty() {
@@ -123,7 +123,7 @@ impl Mirror {
     }
 }
 
-impl Source {
+impl MirrorSource {
     /// Whatever was asked for early is not taken.
     fn reads_anew(&self) -> Result<()> {
         let Some(afar) = &self.afar else { return Ok(()) };

@@ -5,7 +5,7 @@ use super::chain::Arrival;
 use super::dest::{Going, Stop};
 use super::going::{Mirror, Told};
 use super::places::goal_of;
-use super::source::Source;
+use super::source::MirrorSource;
 use super::spans::Piece;
 use crate::base::error::{Error, Result};
 
@@ -15,7 +15,7 @@ impl Mirror {
     pub(super) fn ship_values(
         &mut self,
         batch: &[Arrival],
-        is_good: &dyn Fn(&Source) -> Result<bool>,
+        is_good: &dyn Fn(&MirrorSource) -> Result<bool>,
         is_kept: bool,
         told: Told<'_>,
     ) -> Going<()> {

@@ -3,7 +3,7 @@
 use super::chain::LogReader;
 use super::dest::{Dest, Going, Stop};
 use super::names::throw_away;
-use super::source::Source;
+use super::source::MirrorSource;
 use super::status::{Gauge, MirrorStatus};
 use crate::backup::Pace;
 use crate::base::error::{Error, Result};
@@ -56,7 +56,7 @@ pub(super) type Told<'a> = &'a mut dyn FnMut(&MirrorStatus) -> bool;
 /// # Ok::<(), azekura::Error>(())
 /// ```
 pub struct Mirror {
-    pub(super) source: Source,
+    pub(super) source: MirrorSource,
     pub(super) storage: Arc<dyn Storage>,
     /// The mirror's name.
     pub(super) path: PathBuf,

@@ -7,7 +7,7 @@
 use super::chain::LogReader;
 use super::dest::{Going, Stop};
 use super::going::{Mirror, Told};
-use super::source::Source;
+use super::source::MirrorSource;
 use crate::base::error::{Error, Result};
 use crate::base::sync::Instant;
 use crate::format::superblock::Superblock;
@@ -36,7 +36,7 @@ impl Mirror {
             self.rest(number)?;
             return Ok(any);
         }
-        let is_newest = |source: &Source| source.is_newest(number);
+        let is_newest = |source: &MirrorSource| source.is_newest(number);
         self.ship_values(&batch, &is_newest, true, told)?;
         // What frames lead to is sure only if the checkpoint was the newest all the time.
         if !is_newest(&self.source)? {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The source of a mirror.
-pub(super) struct Source {
+pub(super) struct MirrorSource {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn File>,
     /// The same file, where the log is read. What it gives may be as old as the last look or pin.
@@ -68,7 +68,7 @@ pub(super) trait Afar: Send + Sync {
     fn tell(&self, status: &MirrorStatus);
 }
 
-impl Source {
+impl MirrorSource {
     /// Both superblocks. None for one that is not whole, or just being written.
     fn blocks(&self) -> Result<[Option<Superblock>; 2]> {
         let mut bytes = vec![0; usize_of64(SUPERBLOCKS_BYTES)];
@@ -121,7 +121,7 @@ impl Source {
         let file = opened.map_err(failed(&self.path, "looking for the source"))?;
         let (path, storage) = (self.path.clone(), self.storage.clone());
         let settled = self.settled.clone();
-        Source { path, log: file.clone(), file, storage, settled, afar: None }.newest()
+        MirrorSource { path, log: file.clone(), file, storage, settled, afar: None }.newest()
     }
 
     /// Whether there is no newer checkpoint than this one.

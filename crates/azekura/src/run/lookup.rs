@@ -72,6 +72,16 @@ impl Run {
         }
     }
 
+    /// The page that may have the key: the filter allows it, and so does the fence. Without `hash` the filter
+    /// is not asked.
+    #[inline(always)]
+    pub(crate) fn page_for(&self, key: SortKey<'_>, hash: Option<u64>) -> Result<Option<usize>> {
+        match hash {
+            Some(hash) if !self.may_contain(hash)? => Ok(None),
+            _ => Ok(self.meta()?.page_of(key)),
+        }
+    }
+
     /// Where filter page `page` begins in the run.
     #[inline(always)]
     pub(super) fn filter_at(&self, page: u32) -> u64 {
@@ -221,8 +231,13 @@ impl Run {
 
     /// Hands the record of a key to `f`, if it is there, expired or not. This does not count as reading: a
     /// page of records does not come into the cache. (Pages of the filter do.)
-    pub(crate) fn look<R>(&self, key: SortKey<'_>, f: impl FnOnce(Tag, &[u8]) -> R) -> Result<Option<R>> {
-        let Some(page) = self.meta()?.page_of(key) else { return Ok(None) };
+    pub(crate) fn look<R>(
+        &self,
+        key: SortKey<'_>,
+        hash: u64,
+        f: impl FnOnce(Tag, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let Some(page) = self.page_for(key, Some(hash))? else { return Ok(None) };
         let handle = self.page_unread(page)?;
         let guess = handle.prefetch_key(key);
         Ok(find_held(page, handle, guess, key, |hit| f(hit.content().0, &hit.page[hit.value.clone()])))

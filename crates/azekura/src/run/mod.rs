@@ -56,6 +56,11 @@ pub(crate) struct Store {
 }
 
 impl Store {
+    /// Whether the file is read in a mapping.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.pages, PageSource::Mapped { .. })
+    }
+
     /// The store of one run. Other checkpoints may name the run than those that name the others.
     fn of_run(&self) -> Store {
         let store = self.clone();

@@ -83,7 +83,7 @@ impl WriteTxn {
         }
         let (mut tmp, mut key) = ([0; 8], Vec::new());
         for i in 0..block.len() {
-            table.kind.user_key(block.key(i, &mut tmp), self.db.engine.hash_seed, &mut key)?;
+            table.kind.user_key(block.key(i, &mut tmp), self.db.engine.store.hash_seed, &mut key)?;
             let content = block.content(i);
             let Content { tag, value, expiry } = content;
             if tag == Tag::Operand {

@@ -9,6 +9,6 @@ pub(super) fn begin_snapshot(db: &Db) -> ReadTxn {
         // It can commit nothing, so nothing can conflict with it.
         return ReadTxn::new(db.clone());
     }
-    let (state, seq) = db.engine.track_snapshot();
+    let (state, seq) = db.engine.committer.track_snapshot(&db.engine.state);
     ReadTxn::from_state(db.clone(), state, seq)
 }

@@ -36,7 +36,7 @@ pub(crate) fn commit(db: &Db, batch: Batch) -> Result<u64> {
 }
 
 fn commit_batch(engine: &Engine, batch: Batch) -> Result<u64> {
-    if batch.changes_tables() { engine.commit_tables(batch) } else { engine.commit(batch) }
+    if batch.changes_tables() { engine.table_changer().commit(batch) } else { engine.commit(batch) }
 }
 
 #[inline(never)]
@@ -51,7 +51,7 @@ fn commit_fed(db: &Db, mut batch: Batch) -> Result<u64> {
         if !is_told && !batch.changes().iter().any(|change| is_fed(change.id())) {
             return commit_batch(engine, batch);
         }
-        engine.renew_feed()?;
+        engine.feeder().renew()?;
         let keeps_old = batch.parts.iter().any(|part| fed.content_of(part.table) == Some(FeedContent::Both));
         let before = keeps_old.then(|| Before::new(engine));
         let mut gathered = Gathered::new(fed, now_ms());
@@ -101,14 +101,14 @@ struct Before<'a> {
 
 impl<'a> Before<'a> {
     fn new(engine: &'a Engine) -> Before<'a> {
-        let (state, seq) = engine.track_snapshot();
+        let (state, seq) = engine.committer.track_snapshot(&engine.state);
         Before { engine, state, seq, now: engine.config.clock.now_if_used() }
     }
 }
 
 impl Drop for Before<'_> {
     fn drop(&mut self) {
-        self.engine.untrack_snapshot(self.seq);
+        self.engine.committer.untrack_snapshot(self.seq);
     }
 }
 
@@ -150,7 +150,7 @@ impl Gatherer<'_> {
             let (since, own) = (self.db.engine.life.now()?, OwnCommits::default());
             out.reads = Some(ReadSet { snapshot: before.seq, since, reads, own });
         }
-        self.db.engine.add_part(out, &mut self.part)
+        self.db.engine.feeder().add_part(out, &mut self.part)
     }
 
     fn changes(
@@ -173,7 +173,7 @@ impl Gatherer<'_> {
         let (mut tmp, mut key, mut old) = ([0; 8], Vec::new(), Vec::new());
         for i in 0..part.block.len() {
             let sort_key = part.block.key(i, &mut tmp);
-            table.kind.user_key(sort_key, engine.hash_seed, &mut key)?;
+            table.kind.user_key(sort_key, engine.store.hash_seed, &mut key)?;
             let has_old = content == FeedContent::Both && self.old(table, sort_key, &mut old)?;
             let old = has_old.then_some(&old[..]);
             let Content { tag, value, expiry } = part.block.content(i);
@@ -223,7 +223,7 @@ impl Gatherer<'_> {
             Cursor::new(db, self.state.clone(), table.clone(), before.seq, before.now, Vec::new(), limits)?;
         let mut buf = KeyBuf::new();
         while let Some((key, value)) = cursor.next()? {
-            let sort_key = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+            let sort_key = table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf);
             if !has(&part.block, sort_key.bytes) {
                 let old = match value.bytes() {
                     Ok(old) => Some(old),
@@ -254,7 +254,7 @@ impl Gatherer<'_> {
             return Ok(());
         }
         self.part.end_section();
-        self.db.engine.add_part(out, &mut self.part)?;
+        self.db.engine.feeder().add_part(out, &mut self.part)?;
         self.part.begin(out.time_ms);
         self.part.begin_section(table.kind, &table.name);
         Ok(())

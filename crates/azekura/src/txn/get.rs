@@ -66,6 +66,25 @@ pub(crate) fn is_gone(expiry: Expiry, now: impl FnOnce() -> u64) -> bool {
     expiry != Expiry::NEVER && expiry.is_past(now())
 }
 
+/// What the newest record of a key says of it.
+pub(super) enum Says {
+    Absent,
+    /// It is an operand, of which and of what is below the value is made.
+    Folded,
+    Value,
+}
+
+/// What a record says of its key at `now`, by its tag and when it expires.
+#[inline(always)]
+pub(super) fn says(tag: Tag, expiry: Expiry, now: impl FnOnce() -> u64) -> Says {
+    match tag {
+        Tag::Tombstone => Says::Absent,
+        Tag::Operand => Says::Folded,
+        _ if is_gone(expiry, now) => Says::Absent,
+        _ => Says::Value,
+    }
+}
+
 /// Hands the newest record of a key at a snapshot to `f`, with the time at which it expires, unless there is
 /// none, or it is deleted, or has expired at `now`. Its tag is `Put` or `Large`, or `Operand` for a value
 /// that was gathered of operands and parts that stand apart.
@@ -74,7 +93,7 @@ pub(crate) fn lookup<'a, R>(
     t: &'a TableState,
     seq: u64,
     key: SortKey<'_>,
-    now: impl FnOnce() -> u64,
+    now: impl Fn() -> u64,
     f: impl FnOnce(Tag, FoundValue<'a>, Expiry) -> R,
 ) -> Result<Option<R>> {
     let sought = Sought { key, seq, kind: t.kind, hash: Cell::new(None) };
@@ -83,25 +102,25 @@ pub(crate) fn lookup<'a, R>(
             Some(InMemory::Hidden | InMemory::Record(Tag::Tombstone, _)) => return Ok(None),
             Some(InMemory::Record(tag, stored)) => {
                 let Content { tag, value, expiry } = Content::of(tag, stored);
-                if tag == Tag::Operand {
-                    return give_folded(t, &sought, now, f);
-                }
-                if tag == Tag::Tombstone || is_gone(expiry, now) {
-                    return Ok(None);
-                }
-                return Ok(Some(f(tag, FoundValue::Memory(value), expiry)));
+                return match says(tag, expiry, &now) {
+                    Says::Absent => Ok(None),
+                    Says::Folded => give_folded(t, &sought, now, f),
+                    Says::Value => Ok(Some(f(tag, FoundValue::Memory(value), expiry))),
+                };
             }
             None => {}
         }
     }
     in_levels(t, &sought, |found| match found {
         Found::Few(value) => Ok(Some(f(Tag::Put, FoundValue::Memory(value), Expiry::NEVER))),
-        Found::Hit(hit) => match hit.content() {
-            (Tag::Tombstone, _) => Ok(None),
-            (Tag::Operand, _) => give_folded(t, &sought, now, f),
-            (_, expiry) if is_gone(expiry, now) => Ok(None),
-            (tag, expiry) => Ok(Some(f(tag, FoundValue::Page(hit), expiry))),
-        },
+        Found::Hit(hit) => {
+            let (tag, expiry) = hit.content();
+            match says(tag, expiry, &now) {
+                Says::Absent => Ok(None),
+                Says::Folded => give_folded(t, &sought, now, f),
+                Says::Value => Ok(Some(f(tag, FoundValue::Page(hit), expiry))),
+            }
+        }
     })
 }
 
@@ -243,10 +262,8 @@ fn in_level<'a, R>(
     f: impl FnOnce(Hit<'a>) -> R,
 ) -> Result<Option<R>> {
     let Some(run) = level.run_for(sought.key) else { return Ok(None) };
-    if asks_filter && !run.may_contain(sought.hash())? {
-        return Ok(None);
-    }
-    let Some(page) = run.meta()?.page_of(sought.key) else { return Ok(None) };
+    let hash = if asks_filter { Some(sought.hash()) } else { None };
+    let Some(page) = run.page_for(sought.key, hash)? else { return Ok(None) };
     let (guess, handle) = match early {
         Some(early) => early,
         None => {

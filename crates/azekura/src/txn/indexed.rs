@@ -19,7 +19,7 @@ use crate::base::key::{SortKey, TableKind};
 use crate::base::limits::KEY_BYTES_MAX;
 use crate::cursor::{Cursor, Limits};
 use crate::engine::state::{State, TableState};
-use crate::engine::{Db, IndexSlot, Table, conflict_error};
+use crate::engine::{Db, IndexSlot, Table, conflict_error, no_feed};
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
 use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY, parse_name};
@@ -209,7 +209,7 @@ impl WriteTxn {
     /// Writes a record to the table of the feed. `Invalid` if there is none.
     pub(crate) fn write_feed(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         self.db.engine.check_writable()?;
-        let table = self.db.engine.feed.fed().table.ok_or_else(|| self.db.engine.no_feed())?;
+        let table = self.db.engine.feed.fed().table.ok_or_else(|| no_feed(&self.db.engine.opened.path))?;
         self.hidden_buffer(table).push(key, tag, value);
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! Many lookups at once. Each step is done for a group of keys before the next step begins. So the cache
-//! misses of one key overlap those of the others.
+//! misses of one key overlap those of the others. That is why they do not go through `lookup` one by one,
+//! where the memtable is empty. The steps are the same: `Level::run_for`, `Run::page_for`, `find_held` and
+//! `says`.
 //!
 //! Where pages and values come from the disk, the system is asked for those of the keys ahead. So the disk
 //! has many reads to do at once. That makes reads in memory slower. So it is done only once a wave of keys
 //! has taken so long that it must have waited for the disk.
 
-use super::get::{is_gone, lookup};
+use super::get::{Says, lookup, says};
 use super::value::resolve;
 use crate::base::codec::u32_of;
 use crate::base::error::Result;
@@ -48,7 +50,7 @@ pub(crate) fn get_many<K: AsRef<[u8]>>(
             let base = w * WAVE + g * GROUP;
             get_group(engine, t, seq, group, now, |i, found| {
                 match found {
-                    None | Some((Tag::Tombstone, _)) => f(base + i, None),
+                    None => f(base + i, None),
                     Some((Tag::Large, reference)) if waits => apart.push(base + i, reference)?,
                     Some((tag, stored)) => {
                         let large = |reference: &[u8]| engine.read_large(state, reference);
@@ -78,7 +80,7 @@ fn get_group<K: AsRef<[u8]>>(
     let mut bufs: [KeyBuf; GROUP] = std::array::from_fn(|_| KeyBuf::new());
     let mut sorts: [SortKey<'_>; GROUP] = [SortKey { head: 0, bytes: &[] }; GROUP];
     for ((key, buf), sort) in group.iter().zip(&mut bufs).zip(&mut sorts) {
-        *sort = t.kind.sort_key(key.as_ref(), engine.hash_seed, buf);
+        *sort = t.kind.sort_key(key.as_ref(), engine.store.hash_seed, buf);
     }
     let sorts = &sorts[..group.len()];
     if t.memtable_is_empty() && t.few.is_none() && t.levels.iter().all(|l| l.ranges.is_empty()) {
@@ -119,12 +121,10 @@ impl Apart {
 fn ask_for_pages<K: AsRef<[u8]>>(engine: &Engine, t: &TableState, keys: &[K]) {
     for key in keys {
         let mut buf = KeyBuf::new();
-        let sort = t.kind.sort_key(key.as_ref(), engine.hash_seed, &mut buf);
+        let sort = t.kind.sort_key(key.as_ref(), engine.store.hash_seed, &mut buf);
         let hash = t.kind.filter_hash(sort);
         for run in t.levels.iter().filter_map(|level| level.run_for(sort)) {
-            if run.may_contain(hash).unwrap_or(false)
-                && let Some(page) = run.meta().ok().and_then(|meta| meta.page_of(sort))
-            {
+            if let Ok(Some(page)) = run.page_for(sort, Some(hash)) {
                 run.will_read(page..page + 1);
             }
         }
@@ -163,10 +163,11 @@ fn group_in_runs(
             let Some((guess, handle)) = handles[i].take() else { continue };
             let found = find_held(steps[i].page, handle, guess, sort, |hit| {
                 let (tag, expiry) = hit.content();
-                if tag == Tag::Operand {
-                    return Ok(false);
-                }
-                let found = (!is_gone(expiry, now)).then(|| (tag, &hit.page[hit.value.clone()]));
+                let found = match says(tag, expiry, now) {
+                    Says::Folded => return Ok(false),
+                    Says::Absent => None,
+                    Says::Value => Some((tag, &hit.page[hit.value.clone()])),
+                };
                 give(i, found).map(|()| true)
             });
             if let Some(given) = found {
@@ -200,8 +201,7 @@ fn filter<'a>(
     }
     for (i, &sort) in sorts.iter().enumerate() {
         let Some(run) = steps[i].run else { continue };
-        let page = if run.may_contain(hashes[i])? { run.meta()?.page_of(sort) } else { None };
-        match page {
+        match run.page_for(sort, Some(hashes[i]))? {
             Some(page) => {
                 steps[i].page = page;
                 run.prefetch_page(page);

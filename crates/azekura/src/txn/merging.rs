@@ -62,7 +62,7 @@ impl WriteTxn {
 
     fn merge_number(&mut self, table: &Table, key: &[u8], operand: Operand) -> Result<()> {
         let mut buf = KeyBuf::new();
-        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+        let sort = table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf);
         let own = self.place_of(table.id).map(|i| &self.buffers[i]);
         // What is written is all that the transaction says of the key.
         let folded = match lookup_local(own, sort.bytes) {
@@ -75,7 +75,7 @@ impl WriteTxn {
         let folded = known(folded, table, sort)?;
         let mut bytes = [0; STORED_BYTES];
         let (tag, stored) = folded.stored(&mut bytes);
-        let seed = self.db.engine.hash_seed;
+        let seed = self.db.engine.store.hash_seed;
         let buffer = self.buffer(table)?;
         buffer.operator = operand.operator();
         push(buffer, table.kind, seed, key, tag, stored);
@@ -93,7 +93,7 @@ impl WriteTxn {
         operator: Operator,
     ) -> Result<()> {
         let mut buf = KeyBuf::new();
-        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+        let sort = table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf);
         let own = self.place_of(table.id).map(|i| &self.buffers[i]);
         let onto = match lookup_local(own, sort.bytes) {
             LocalWrite::Untouched => None,
@@ -103,10 +103,11 @@ impl WriteTxn {
         match onto {
             None => {}
             Some(Content { tag: Tag::Operand, value, .. }) if is_long(value) => {}
-            Some(Content { tag: Tag::Put, value, expiry: Expiry::NEVER }) if operator.suits(value.len()) => {}
+            Some(Content { tag: Tag::Put, value, expiry: Expiry::NEVER })
+                if operator.suits(value.len() as u64) => {}
             Some(_) => return self.merge_reading(table, key, given),
         }
-        let seed = self.db.engine.hash_seed;
+        let seed = self.db.engine.store.hash_seed;
         let buffer = self.buffer(table)?;
         let found = (buffer.heap_bytes() + stored.len()) as u64;
         if found > BUFFERED_BYTES_MAX {
@@ -150,7 +151,7 @@ impl WriteTxn {
             Ok(None) => unreachable!("it begins with an operand"),
             Err(clash) => {
                 let mut buf = KeyBuf::new();
-                let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+                let sort = table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf);
                 Err(clash.clash_error(&table.name, table.kind, sort.bytes))
             }
         }

@@ -149,7 +149,7 @@ impl ReadTxn {
             },
             None => {
                 let t = self.snapshot.newer(t, self.engine())?;
-                self.find(t, t.kind.sort_key(key, self.engine().hash_seed, &mut buf), give)?.transpose()
+                self.find(t, t.kind.sort_key(key, self.engine().store.hash_seed, &mut buf), give)?.transpose()
             }
         }
     }
@@ -165,7 +165,7 @@ impl ReadTxn {
     fn has(&self, table: &Table, key: &[u8]) -> Result<bool> {
         let mut buf = KeyBuf::new();
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
-        let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
+        let sort = t.kind.sort_key(key, self.engine().store.hash_seed, &mut buf);
         Ok(self.find(t, sort, |_, _, _| ())?.is_some())
     }
 
@@ -210,7 +210,7 @@ impl ReadTxn {
         }
         let t = self.snapshot.newer(t, self.engine())?;
         let mut buf = KeyBuf::new();
-        let sort = t.kind.sort_key(key, self.engine().hash_seed, &mut buf);
+        let sort = t.kind.sort_key(key, self.engine().store.hash_seed, &mut buf);
         let large = |reference: &[u8]| self.large(reference);
         self.find(t, sort, |tag, slot, expiry| resolve(tag, slot.bytes(), large, |v| f(v, expiry)))?
             .transpose()

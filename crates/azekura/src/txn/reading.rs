@@ -123,7 +123,7 @@ impl WriteTxn {
     ) -> Result<Option<T>> {
         self.db.expect(table)?;
         let mut buf = KeyBuf::new();
-        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+        let sort = table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf);
         match self.own_write(table, sort) {
             OwnWrite::Nothing => self.nothing_in(table),
             OwnWrite::Content(Content { tag, value, expiry }) => {
@@ -166,7 +166,7 @@ impl WriteTxn {
     fn borrow_at(&self, table: &Table, key: &[u8]) -> Result<Option<ValueRef<'_>>> {
         self.db.expect(table)?;
         let mut buf = KeyBuf::new();
-        let sort = table.kind.sort_key(key, self.db.engine.hash_seed, &mut buf);
+        let sort = table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf);
         match self.own_write(table, sort) {
             OwnWrite::Nothing => self.nothing_in(table),
             OwnWrite::Content(Content { tag, value, .. }) => {

@@ -195,7 +195,7 @@ impl WriteTxn {
         if let Some(read) = self.read.take()
             && !self.db.engine.life.is_forked()
         {
-            self.db.engine.untrack_snapshot(read.snapshot.seq());
+            self.db.engine.committer.untrack_snapshot(read.snapshot.seq());
         }
     }
 
@@ -263,7 +263,7 @@ impl WriteTxn {
     /// Commits that were made by the caller's code while this transaction was open.
     pub(crate) fn set_own_commits(&mut self, commits: Vec<Range<u64>>, table: &Table, key: &[u8]) {
         if !commits.is_empty() {
-            let (seed, mut buf) = (self.db.engine.hash_seed, KeyBuf::new());
+            let (seed, mut buf) = (self.db.engine.store.hash_seed, KeyBuf::new());
             let only_read = Some((table.id, table.kind.sort_key(key, seed, &mut buf).bytes.to_vec()));
             self.own_commits = OwnCommits { commits, only_read };
         }
@@ -323,7 +323,7 @@ impl WriteTxn {
 
     #[inline(always)]
     pub(super) fn write(&mut self, table: &Table, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
-        let seed = self.db.engine.hash_seed;
+        let seed = self.db.engine.store.hash_seed;
         let buffer = self.buffer(table)?;
         if !buffer.is_plain() {
             return self.write_more(table, key, tag, value);
@@ -351,7 +351,7 @@ impl WriteTxn {
 
     /// Writes a record whose entries in indexes were written.
     pub(super) fn write_content(&mut self, table: &Table, key: &[u8], content: Content<'_>) -> Result<()> {
-        let seed = self.db.engine.hash_seed;
+        let seed = self.db.engine.store.hash_seed;
         let mut scratch = std::mem::take(&mut self.scratch);
         let (tag, stored) = content.stored(&mut scratch);
         if tag == Tag::Expiring {

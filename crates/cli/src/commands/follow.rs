@@ -5,12 +5,12 @@ mod running;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use azekura::{MirrorPipe, MirrorStatus};
 
-use self::running::Running;
+use self::running::{Running, locked};
 use super::backup::RateArg;
 use super::mirror::Shown;
 use crate::failure::{self, Failure, Outcome};
@@ -62,7 +62,7 @@ struct Session {
 
 impl Session {
     fn running(&self) -> MutexGuard<'_, Option<Arc<Running>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.running)
     }
 
     fn ends(&self) -> bool {

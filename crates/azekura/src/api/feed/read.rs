@@ -4,7 +4,7 @@ use super::settings::FeedRecords;
 use crate::base::error::{Error, Result};
 use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
-use crate::engine::Db;
+use crate::engine::{Db, no_feed};
 use crate::format::feed::{FeedContent, PartPlace, RawChange, parse_part_key, part_key};
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -189,7 +189,7 @@ impl Db {
     /// nothing ever was, or the database has no such commit yet; as [`feed_info`](Db::feed_info).
     pub fn feed(&self, after: u64) -> Result<Feed> {
         let state = self.newest()?;
-        let records = self.feed_records(&state).ok_or_else(|| self.engine.no_feed())?;
+        let records = self.feed_records(&state).ok_or_else(|| no_feed(&self.engine.opened.path))?;
         let base = expect_kept(&records, after)?;
         let newest = base + state.visible();
         if after > newest {
@@ -264,7 +264,7 @@ impl Feed {
         if newest < self.next.0 {
             return Ok(false);
         }
-        let records = self.db.feed_records(&state).ok_or_else(|| self.db.engine.no_feed())?;
+        let records = self.db.feed_records(&state).ok_or_else(|| no_feed(&self.db.engine.opened.path))?;
         expect_kept(&records, self.next.0 - 1)?;
         let mut bytes = 0;
         let mut walk = records.walk(part_key(self.next.0, self.next.1), part_key(newest + 1, 0))?;

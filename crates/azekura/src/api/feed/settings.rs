@@ -10,7 +10,8 @@ use crate::engine::state::State;
 use crate::engine::{Db, FeedTally, Table};
 use crate::format::block::Tag;
 use crate::format::feed::{
-    CONFIG_KEY, FedTable, FeedConfig, FeedContent, FeedMark, TRIMMED_KEY, cursor_key, mark_key, part_key,
+    CONFIG_KEY, FEED_NAME, FedTable, FeedConfig, FeedContent, FeedMark, TRIMMED_KEY, cursor_key, mark_key,
+    part_key,
 };
 use crate::format::ranges::Range;
 use crate::txn::WriteTxn;
@@ -220,7 +221,7 @@ impl Table {
     /// `NoSuchTable`, `ReadOnly`, or what writing meets.
     pub fn set_feed(&self, content: Option<FeedContent>) -> Result<()> {
         self.db.expect(self)?;
-        self.db.engine.change_feed(|state, config| {
+        self.db.engine.feeder().change(|state, config| {
             self.of(state)?;
             match content {
                 None => drop(config.tables.remove(&self.id)),
@@ -246,7 +247,7 @@ impl Db {
             return Err(Error::Invalid { detail });
         }
         let age_max_ms = age_max.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX).max(1));
-        self.engine.change_feed(|_, config| {
+        self.engine.feeder().change(|_, config| {
             config.bytes_max = bytes_max;
             config.age_max_ms = age_max_ms;
             Ok(())
@@ -313,7 +314,7 @@ impl Db {
     }
 
     pub(super) fn feed_records<'a>(&'a self, state: &'a Arc<State>) -> Option<FeedRecords<'a>> {
-        let table = self.engine.feed_table(state)?;
+        let table = self.engine.behind(state).catalog.table(state, FEED_NAME).ok()?.id;
         Some(FeedRecords { db: self, state, table, seq: state.visible() })
     }
 
@@ -326,8 +327,8 @@ impl Db {
         let Some(records) = self.feed_records(&state) else { return Ok(()) };
         let (config, tally) = records.load()?;
         let is_new = tally.begins_anew;
-        self.engine.set_feed(records.table, config, tally);
-        match is_new.then(|| self.engine.renew_feed()) {
+        self.engine.feeder().found(records.table, config, tally);
+        match is_new.then(|| self.engine.feeder().renew()) {
             // The first commit that is fed says it.
             None | Some(Err(Error::NoSpace { .. })) => Ok(()),
             Some(renewed) => renewed,

@@ -27,7 +27,7 @@ const WRITING_MANIFEST: &str = "writing the manifest";
 const SPARE_BYTES_MIN: u64 = 16 << 10;
 
 /// Writes checkpoints.
-pub(in crate::engine) struct Checkpointer {
+pub(crate) struct Checkpointer {
     file: Arc<dyn File>,
     room: Arc<Room>,
     file_id: u64,
@@ -42,7 +42,7 @@ pub(in crate::engine) struct Checkpointer {
 }
 
 /// What the checkpoint lock guards.
-pub(in crate::engine) struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// The number of the newest durable superblock.
     pub(in crate::engine) number: u64,
     /// The extent of its manifest, if it has one.
@@ -131,7 +131,7 @@ impl Checkpointer {
     }
 
     /// No checkpoint is written while the result lives.
-    pub(in crate::engine) fn lock(&self) -> MutexGuard<'_, Checkpoint> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Checkpoint> {
         self.newest.lock()
     }
 
@@ -156,7 +156,7 @@ impl Checkpointer {
     }
 
     /// The extents that the next checkpoint frees.
-    pub(in crate::engine) fn pending_extents(&self) -> Vec<Extent> {
+    pub(crate) fn pending_extents(&self) -> Vec<Extent> {
         let pending = self.pending_free.lock();
         let runs = pending.iter().filter_map(|old| match old {
             PendingFree::Run { extents, .. } => Some(extents),

@@ -13,7 +13,7 @@ use crate::engine::state::State;
 use std::sync::Arc;
 
 /// Orders commits.
-pub(in crate::engine) struct Committer {
+pub(crate) struct Committer {
     /// Numbers, memtables, and every change of the state.
     commit: Mutex<Commit>,
     /// Durable commits that wait for a group.
@@ -61,7 +61,7 @@ impl Committer {
 
     /// A snapshot for a transaction that reads before it writes: later commits leave a trace.
     /// The number is the snapshot's, and ends with `untrack_snapshot`. The state itself may show more later.
-    pub(in crate::engine) fn track_snapshot(&self, state: &ArcSwap<State>) -> (Arc<State>, u64) {
+    pub(crate) fn track_snapshot(&self, state: &ArcSwap<State>) -> (Arc<State>, u64) {
         let mut commit = self.lock();
         let state = state.load_full();
         let seq = state.visible();
@@ -70,7 +70,7 @@ impl Committer {
     }
 
     /// Ends what `track_snapshot` began.
-    pub(in crate::engine) fn untrack_snapshot(&self, snapshot: u64) {
+    pub(crate) fn untrack_snapshot(&self, snapshot: u64) {
         self.lock().history.untrack_snapshot(snapshot);
     }
 }

@@ -1,12 +1,14 @@
 //! Durable commits: those that wait together share one sync, and one of them does the work for all.
 
+use super::queue::Ready;
 use super::waiting::Ticket;
-use super::{Commit, Committer, Ready};
+use super::{Commit, CommitSteps, Committer};
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::poison::Poison;
 use crate::engine::Engine;
 use crate::engine::batch::Batch;
+use crate::engine::freeze::Freezer;
 use std::sync::Arc;
 
 /// A commit of a group that the log's queue has: its ticket, its number, its parts.
@@ -62,11 +64,11 @@ impl Engine {
         let mut leader = Leader { committer: &self.committer, poison: &self.poison, group: Vec::new() };
         let mut commit = self.committer.lock();
         leader.group = self.committer.take_group();
-        let armed = self.poison.armed("committing");
+        let (armed, steps) = (self.poison.armed("committing"), self.commit_steps());
         // What changes the tables is alone, for each commit is judged by the tables that there are before its
         // group.
         for together in leader.group.chunk_by(|a, b| !a.changes_tables && !b.changes_tables) {
-            self.commit_group(&mut commit, together);
+            steps.commit_group(&mut commit, together);
         }
         armed.disarm();
         // The next leader asks for the lock that this one gives back.
@@ -75,10 +77,13 @@ impl Engine {
         let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
         ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
     }
+}
 
+impl CommitSteps<'_> {
     /// The steps of a commit, for a group with one sync.
     fn commit_group(&self, commit: &mut Commit, group: &[Arc<Ticket>]) {
-        self.log.begin_group();
+        let Freezer { log, background, .. } = self.freezer;
+        log.begin_group();
         commit.feed.begin_group();
         let logged: Vec<Logged<'_>> =
             group.iter().filter_map(|ticket| self.log_one(commit, ticket)).collect();
@@ -97,9 +102,9 @@ impl Engine {
             };
             ticket.done(durable.and_then(|()| self.apply(commit, seq, ready)).map(|()| seq));
         }
-        if self.freezer().rotate_if_full(commit).is_err() {
+        if self.freezer.rotate_if_full(commit).is_err() {
             // The commits are durable. The failed flush is reported to those who wait for it.
-            self.background.wake();
+            background.wake();
         }
     }
 
@@ -121,9 +126,10 @@ impl Engine {
         if fault!("publish_first") {
             return Ok(u64::MAX);
         }
-        match self.log.write(u64::MAX) {
-            Ok(()) => Ok(self.log.durable_seq()),
-            Err(Error::NoSpace { .. }) if self.poison.check().is_ok() => Ok(self.log.rollback_from(first)),
+        let log = self.freezer.log;
+        match log.write(u64::MAX) {
+            Ok(()) => Ok(log.durable_seq()),
+            Err(Error::NoSpace { .. }) if self.poison.check().is_ok() => Ok(log.rollback_from(first)),
             Err(e) => Err(e),
         }
     }

@@ -12,12 +12,16 @@ impl Engine {
     /// Lets a batch pass, or refuses it for want of room.
     #[inline(always)]
     pub(in crate::engine) fn admit_batch(&self, batch: &Batch) -> Result<Admitted<'_>> {
-        if self.room.is_tight() { self.room_maker().admit_batch(batch) } else { Ok(self.relief.unmeasured()) }
+        if self.store.room.is_tight() {
+            self.room_maker().admit_batch(batch)
+        } else {
+            Ok(self.relief.unmeasured())
+        }
     }
 
     /// Lets a large value pass that will be stored. `frees`: what it is for makes room in the end.
     pub(in crate::engine) fn admit_value(&self, len: usize, frees: bool) -> Result<Admitted<'_>> {
-        if len > 0 && self.room.is_tight() {
+        if len > 0 && self.store.room.is_tight() {
             self.room_maker().admit(len as u64, frees)
         } else {
             Ok(self.relief.unmeasured())

@@ -164,9 +164,7 @@ pub(in crate::engine) fn look<R>(
 ) -> Result<Option<R>> {
     let (hash, mut f) = (kind.filter_hash(key), Some(f));
     for run in levels.iter().filter_map(|level| level.run_for(key)) {
-        if run.may_contain(hash)?
-            && let Some(found) = run.look(key, |tag, value| f.take().map(|f| f(tag, value)))?
-        {
+        if let Some(found) = run.look(key, hash, |tag, value| f.take().map(|f| f(tag, value)))? {
             return Ok(found);
         }
     }

@@ -114,10 +114,10 @@ fn what_is_known_of_operands_goes_with_the_table() {
         db.flush().unwrap();
         table.merge("in the log", Merge::AddU64(1)).unwrap();
     }
-    assert_eq!(db.engine.operators.len(), 4);
+    assert_eq!(db.engine.catalog.operators.len(), 4);
     db.drop_table("by itself").unwrap();
     db.transact(|txn| txn.drop_table("in a transaction")).unwrap();
-    assert_eq!(db.engine.operators.len(), 2);
+    assert_eq!(db.engine.catalog.operators.len(), 2);
     db.transact(|txn| txn.drop_table("in the log")).unwrap();
     db.sync().unwrap();
     // As after a crash: the log has operands of tables that are gone.
@@ -127,11 +127,11 @@ fn what_is_known_of_operands_goes_with_the_table() {
     bytes.read_at(&mut all, 0).unwrap();
     copy.open("operators.azk".as_ref(), OpenMode::CreateNew).unwrap().write_at(&all, 0).unwrap();
     let other = Db::open_on(&copy, "operators.azk", Options::new().memory_bytes(8 << 20)).unwrap();
-    assert_eq!(other.engine.operators.len(), 1);
+    assert_eq!(other.engine.catalog.operators.len(), 1);
     let stays = other.open_table("stays").unwrap();
     assert_eq!(stays.get("in the log").unwrap().unwrap(), 1u64.to_le_bytes());
-    let before = other.engine.operators.len();
+    let before = other.engine.catalog.operators.len();
     stays.merge("another", Merge::MaxU64(9)).unwrap();
-    assert_eq!(other.engine.operators.len(), before);
+    assert_eq!(other.engine.catalog.operators.len(), before);
     assert_eq!(stays.get("another").unwrap().unwrap(), 9u64.to_le_bytes());
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::config::Freshness;
 use crate::engine::crew::Role;
+use crate::engine::followed::Followed;
 use std::sync::atomic::AtomicU64;
 
 /// A flush that is written while durable commits are expected lets them through. (The system lets one thread
@@ -189,7 +190,7 @@ fn long_ago() -> Option<crate::base::sync::Instant> {
 }
 
 fn is_torn(follower: &Db) -> bool {
-    follower.engine.is_torn(&follower.engine.newest_state())
+    Followed::of(&follower.engine.newest_state()).is_some_and(Followed::is_torn)
 }
 
 /// A table goes between the freeze and the flush, and with it all that was frozen. The newest checkpoint

@@ -31,7 +31,7 @@ fn a_record_under_what_is_no_keys_mix_is_reported() {
         let db = Db::open_on(&MemStorage::default(), "forged.azk", Options::new()).unwrap();
         let t = db.create_table("h", TableKind::Hash).unwrap();
         t.put(b"sound", b"1").unwrap();
-        let part = BatchPart::single(t.id, &key(db.engine.hash_seed), Tag::Put, b"v");
+        let part = BatchPart::single(t.id, &key(db.engine.store.hash_seed), Tag::Put, b"v");
         db.engine.commit(Batch { parts: vec![part], durable: true, ..Batch::default() }).unwrap();
         if flushed {
             db.flush().unwrap();

@@ -262,7 +262,7 @@ fn who_holds_merges_back_is_alone_with_the_runs() {
     for _ in 0..100 {
         let paused = engine.background.pause_merges();
         // A checkpoint has its own lock, and ends soon.
-        drop(engine.hold_checkpoints());
+        drop(engine.checkpointer.lock());
         let state = engine.state.load_full();
         assert_eq!(Arc::strong_count(&state), 2, "the engine's and this one");
         drop((state, paused));
@@ -292,8 +292,8 @@ fn a_commit_that_needs_room_does_not_wait_for_a_merge() {
     };
     // Room for a merge, and no more than that is tight.
     disk.limit(64 << 20);
-    engine.room.look();
-    assert!(engine.room.is_tight());
+    engine.store.room.look();
+    assert!(engine.store.room.is_tight());
     let (begun, writes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let (seen, counted, background) = (begun.clone(), writes.clone(), engine.clone());
     disk.hook(move |call| {
@@ -313,14 +313,14 @@ fn a_commit_that_needs_room_does_not_wait_for_a_merge() {
     wait_until(|| begun.load(Ordering::Acquire));
     // Others take the disk's room, but for what a merge may take and a commit may not.
     let left = engine.merges().flush_need() + engine.relief.reserve_bytes() * 3 / 4;
-    disk.limit(engine.room.taken_bytes() + left);
-    engine.room.look();
+    disk.limit(engine.store.room.taken_bytes() + left);
+    engine.store.room.look();
     let _refused_or_not = table.put(b"key", &[7; 100]);
     assert!(!merge.join().unwrap().unwrap(), "it has ended before its end");
     let until_then = writes.load(Ordering::Acquire);
     disk.heal();
     disk.limit(64 << 20);
-    engine.room.look();
+    engine.store.room.look();
     assert!(engine.merges().run(job()).unwrap());
     assert!(until_then <= 2, "{until_then} writes");
     assert!(table.count().unwrap() >= 18_000);

@@ -83,6 +83,7 @@ impl Fold {
         Ok(())
     }
 
+    /// Keeps what numbers have made so far. A clash and a value take nothing older.
     fn number(&mut self, folded: Folded) {
         self.goes_on = matches!(folded, Folded::Operand(operand) if !operand.is_clash());
         self.so_far = SoFar::Number(folded);

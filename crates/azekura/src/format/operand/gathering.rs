@@ -113,24 +113,26 @@ impl Gathering {
         Ok(())
     }
 
+    /// The error of an older operand that has another operator.
     fn other(&self, bytes: &[u8]) -> Error {
         two_operators(bytes.first().copied().unwrap_or_default(), self.operator.code)
     }
 
     /// Whether a base of so many bytes is one for the operator. It is a clash if not.
     fn suits(&mut self, len: u64) -> bool {
-        let width = u64::from(self.operator.width);
-        if width > 0 && !len.is_multiple_of(width) {
-            self.clash = Some(Operand::clash(len | width << 32));
+        if !self.operator.suits(len) {
+            self.clash = Some(Operand::clash(len | u64::from(self.operator.width) << 32));
         }
         self.clash.is_none()
     }
 
+    /// Adds all parts of an operand, or of what was gathered.
     fn take(&mut self, older: Long<'_>) {
         older.parts.for_each(|part| self.push(part));
         self.base = older.base;
     }
 
+    /// Adds an older part.
     fn push(&mut self, part: Part<'_>) {
         match part {
             Part::Apart(reference) => {
@@ -149,6 +151,7 @@ impl Gathering {
         }
     }
 
+    /// Adds bytes that stand before those that were appended.
     fn put_before(&mut self, bytes: &[u8]) {
         if !matches!(self.parts.last(), Some(Held::Here(_))) {
             self.parts.push(Held::Here(Vec::with_capacity(bytes.len())));
@@ -158,6 +161,7 @@ impl Gathering {
         }
     }
 
+    /// Adds the elements of a set.
     fn unite(&mut self, bytes: &[u8]) {
         let width = usize::from(self.operator.width);
         let mut set = set_of(bytes, width);
@@ -211,6 +215,7 @@ impl Gathering {
         }
     }
 
+    /// What a part that stands apart leaves: an operand that stands apart, or the form with parts.
     fn parts_or_operand(self) -> Gathered {
         if let ([Held::Apart(reference)], None) = (&self.parts[..], self.base) {
             return Gathered::Operand(apart(self.operator, reference));

@@ -48,8 +48,8 @@ impl Operator {
     }
 
     /// Whether a value of so many bytes may be the base of a set's elements, or of what is appended.
-    pub(crate) fn suits(self, bytes: usize) -> bool {
-        self.width == 0 || bytes.is_multiple_of(usize::from(self.width))
+    pub(crate) fn suits(self, bytes: u64) -> bool {
+        self.width == 0 || bytes.is_multiple_of(u64::from(self.width))
     }
 
     /// None for the code of a clash, and for those that are not known.
@@ -61,7 +61,9 @@ impl Operator {
     /// That of an operand, by its bytes behind the word.
     pub(super) fn of(bytes: &[u8]) -> Option<Operator> {
         match *bytes {
-            [code, width, ..] if is_long(bytes) => operator_of(code, width, bytes),
+            [APPEND, ..] | [APPEND_APART, _, ..] => Operator::from_code(APPEND, 0),
+            [UNION | UNION_APART, width, ..] => Operator::from_code(UNION, width),
+            [PARTS, code, width, ..] => Operator::from_code(code, width),
             [code, ..] => Operator::from_code(code, 0),
             [] => None,
         }
@@ -93,19 +95,12 @@ pub(crate) fn is_long(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|&code| (APPEND..=PARTS).contains(&code))
 }
 
-fn operator_of(code: u8, width: u8, bytes: &[u8]) -> Option<Operator> {
-    match code {
-        APPEND | APPEND_APART => Operator::from_code(APPEND, 0),
-        UNION | UNION_APART => Operator::from_code(UNION, width),
-        // The width stands for the code there.
-        _ => Operator::from_code(width, *bytes.get(2)?),
-    }
-}
-
+/// The error of bytes that are no operand.
 pub(super) fn no_operand(bytes: &[u8]) -> Error {
     Error::corrupt("operand", 0, format!("bytes that are none: {}", shown(bytes)))
 }
 
+/// The error of operands that cannot stand on one key.
 pub(super) fn two_operators(older: u8, newer: u8) -> Error {
     Error::corrupt("operand", 0, format!("operators {older} and {newer} on one key"))
 }

@@ -9,7 +9,7 @@ use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES};
 use crate::base::sync::Instant;
 use crate::mirror::going::Mirror;
 use crate::mirror::names::resolved;
-use crate::mirror::source::{Afar, Source};
+use crate::mirror::source::{Afar, MirrorSource};
 use crate::mirror::status::MirrorStatus;
 use crate::storage::{File, OpenMode, OsStorage, Storage};
 use parking_lot::{Mutex, MutexGuard};
@@ -86,7 +86,7 @@ impl MirrorPipe {
         let opened = self.open_file().map_err(crate::backup::failed(Path::new(SOURCE), "opening it"))?;
         let log = RemoteFile { pipe: self.clone(), file: opened.file, is_log: true };
         let file = Arc::new(opened);
-        let source = Source {
+        let source = MirrorSource {
             path: PathBuf::from(SOURCE),
             file: file.clone(),
             log: Arc::new(log),

@@ -93,7 +93,7 @@ fn check(path: &Path, file: &dyn File) -> Result<()> {
     Ok(())
 }
 
-/// None at the end.
+/// The question that comes next, number `n`. None at the end.
 fn next(from: &mut dyn Read, n: u32) -> Result<Option<Question>> {
     let mut bytes = [0; QUESTION_BYTES];
     let there = read_as_far(from, &mut bytes).map_err(|e| Error::io("reading from the mirror", e))?;

@@ -275,7 +275,7 @@ fn the_entries_of_an_index_that_was_dropped_show_as_no_table() {
         t.drop_index("by value").unwrap();
         world.commit("t", kind, [(text(1), Some(value(7, 20)))]);
         world.db().sync().unwrap();
-        let (seed, mut seq) = (world.db().engine.hash_seed, newest_seq(&world) + 1);
+        let (seed, mut seq) = (world.db().engine.store.hash_seed, newest_seq(&world) + 1);
         drop(t);
         let mut world = copy_of(&world);
         let last = last_frame(&world);

@@ -47,11 +47,11 @@ impl WriteTxn {
     /// that no table can have, `ReadOnly`, `Closed`, `Forked`. If another transaction makes a table of this
     /// name meanwhile, `Conflict` here or at the commit.
     pub fn create_table(&mut self, name: &str, kind: TableKind) -> Result<Table> {
-        self.db.engine.check_new_name(name)?;
+        self.db.engine.table_changer().check_new_name(name)?;
         if self.table_named(name)?.is_some() {
             return Err(exists(name));
         }
-        let id = self.db.engine.reserve_table()?;
+        let id = self.db.engine.table_changer().reserve()?;
         self.begin_made(id)?;
         let name: Arc<str> = name.into();
         let changes = self.changes();
@@ -120,7 +120,7 @@ impl WriteTxn {
     /// gives one of the names to another table meanwhile, or drops this one, `Conflict` here or at the
     /// commit.
     pub fn rename_table(&mut self, from: &str, to: &str) -> Result<()> {
-        self.db.engine.check_new_name(to)?;
+        self.db.engine.table_changer().check_new_name(to)?;
         let (id, kind) = self.table_named(from)?.ok_or_else(|| missing(from))?;
         if self.table_named(to)?.is_some() {
             return Err(exists(to));

@@ -34,7 +34,7 @@ pub struct Running {
 }
 
 /// A value that a thread which has panicked has left whole.
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -109,7 +109,7 @@ fn one_that_is_being_built_is_compared_as_far_as_it_is() {
 #[test]
 fn a_hidden_table_of_no_table() {
     let (db, _t, _entries) = world("v");
-    db.engine.create_index(1, "x", &"v".parse().unwrap()).unwrap();
+    db.engine.table_changer().create_index(1, "x", &"v".parse().unwrap()).unwrap();
     finds(&db, &[]);
     let state = db.engine.state.load_full();
     let stray = state.tables.iter().last().unwrap().as_ref().clone();

@@ -36,6 +36,7 @@ impl OutputWriter<'_> {
         Ok(())
     }
 
+    /// Writes a record that is not fit to `fit`.
     fn settle(&mut self, key: &[u8], content: Content<'_>, fit: &mut Block) -> Result<()> {
         let mut bytes = Vec::new();
         let Content { tag, value, expiry } = content;
@@ -69,6 +70,7 @@ impl OutputWriter<'_> {
         Some(Ok(()))
     }
 
+    /// Writes a value, apart if it is large.
     fn put(&mut self, key: &[u8], value: &[u8], expiry: Expiry, fit: &mut Block) -> Result<()> {
         let (mut bytes, reference);
         let content = if value.len() >= self.to.large_value_bytes {
@@ -83,6 +85,7 @@ impl OutputWriter<'_> {
         Ok(())
     }
 
+    /// Writes an operand that has all its bytes, apart if these are many.
     fn put_operand(&mut self, key: &[u8], operand: &[u8], fit: &mut Block) -> Result<()> {
         let (mut bytes, apart) = (Vec::new(), operand.len() >= self.to.large_value_bytes);
         let stored = if apart {
