@@ -5,8 +5,8 @@
 //! which commits of the log it knows.
 //!
 //! A transaction makes, renames and drops them by its commit, too, and says how long their records live. That
-//! is durable before anybody sees it, whatever the transaction's durability is: so a manifest that knows of it
-//! never stands without its records.
+//! is durable before anybody sees it, whatever the transaction's durability is: so a manifest that knows of
+//! it never stands without its records.
 //! What was dropped keeps its place in the file until the next checkpoint, which follows at once.
 //!
 //! Renaming and dropping outside of transactions are a checkpoint each, after a sync, so that earlier commits

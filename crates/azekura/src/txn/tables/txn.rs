@@ -27,8 +27,8 @@ impl WriteTxn {
     /// and before that for this transaction alone: for everybody else the handle is one of a table that is
     /// not there ([`Error::NoSuchTable`]). So it stays if the transaction comes to nothing.
     ///
-    /// A commit that makes, renames or drops tables, or says how long their records live, is durable, whatever
-    /// the transaction's [durability](crate::WriteOptions::durability) is.
+    /// A commit that makes, renames or drops tables, or says how long their records live, is durable,
+    /// whatever the transaction's [durability](crate::WriteOptions::durability) is.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-txn-make-{}.azk", std::process::id()));
