@@ -29,7 +29,8 @@ _FETCH_MAX = 512
 _OF_TABLES = (
     "get", "put", "remove", "add", "replace", "append", "increment", "merge", "compare_and_swap", "update", "take",
     "first", "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many",
-    "get_many", "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl", "set_feed",
+    "get_many", "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "expire", "ttl", "usual_ttl",
+    "set_usual_ttl", "set_feed",
 )
 _OF_INDEXES = ("first", "last", "count")
 _OF_CURSORS = ("first", "last", "seek", "next", "prev", "key", "value", "item")

@@ -264,6 +264,20 @@ impl Table {
         }))
     }
 
+    /// How many seconds records live if the put does not say otherwise; None if until they are removed.
+    fn usual_ttl(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        let found =
+            self.reads(py, |t| Ok(t.usual_ttl()), |_, t| Ok(t.usual_ttl()), |txn, t| Ok(txn.usual_ttl(t)))?;
+        Ok(found.map(|ttl| ttl.as_secs_f64()))
+    }
+
+    /// How many seconds those live that are put from now on, unless the put says otherwise; None: until they
+    /// are removed. What is there keeps its time.
+    fn set_usual_ttl(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+        let ttl = seconds.map(|seconds| time_of(Some(seconds))).transpose()?;
+        self.writes(py, |t| t.set_usual_ttl(ttl), |txn, t| txn.set_usual_ttl(t, ttl))
+    }
+
     /// Removes a key, whether it is there or not.
     fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = self.keys.key(key)?;

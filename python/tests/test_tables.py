@@ -106,6 +106,21 @@ class Operations(TestCase):
             self.assertTrue(db.table(f"cache {kind}", ttl=60).ttl("x") <= 60)
             with self.assertRaises(azekura.WrongType):
                 db.table(f"cache {kind}", ttl=61)
+            self.assertEqual((cache.usual_ttl(), table.usual_ttl()), (60.0, None))
+            cache.set_usual_ttl(3600)
+            cache["z"] = "3"
+            self.assertTrue(cache.ttl("x") <= 60 and 3500 < cache.ttl("z") <= 3600)
+            with db.begin() as txn:
+                own = txn.table(cache)
+                own.set_usual_ttl(None)
+                own["w"] = "4"
+                self.assertEqual((own.usual_ttl(), cache.usual_ttl(), own.ttl("w")), (None, 3600.0, math.inf))
+            self.assertIsNone(cache.usual_ttl())
+            for wrong in (0, -1, math.nan):
+                with self.assertRaises(ValueError):
+                    cache.set_usual_ttl(wrong)
+            with self.assertRaises(azekura.ReadOnly), db.snapshot() as snapshot:
+                snapshot.table(cache).set_usual_ttl(60)
             with self.assertRaises(ValueError):
                 db.table("none", ttl=0)
 

@@ -2003,6 +2003,30 @@ azk_status azk_db_expiring_table(const azk_db *db,
                                  azk_table **out);
 
 /**
+ * How many milliseconds the records of a table live if the put does not say otherwise; AZK_FOREVER if until
+ * they are removed. Errors: AZK_INVALID.
+ */
+azk_status azk_table_usual_ttl(const azk_table *table,
+                               uint64_t *ttl_ms);
+
+/**
+ * Says how many milliseconds the records of a table live that are put from now on, if the put does not say
+ * otherwise; with AZK_FOREVER until they are removed. Records that are there keep their time. It is durable.
+ * Errors: AZK_INVALID for a time of 0, or of more than 1,100 years; as azk_table_put.
+ */
+azk_status azk_table_set_usual_ttl(const azk_table *table,
+                                   uint64_t ttl_ms);
+
+/**
+ * As azk_table_set_usual_ttl, within a transaction: for what it puts after this call, and for others from
+ * the commit on, which is durable. Errors: as that; AZK_NO_SUCH_TABLE at the commit if the table was dropped
+ * meanwhile.
+ */
+azk_status azk_write_set_usual_ttl(azk_write *write,
+                                   const azk_table *table,
+                                   uint64_t ttl_ms);
+
+/**
  * Sets the value of a key for `ttl_ms` milliseconds. After that the record is gone by itself: no call finds
  * it, and it does not count. With AZK_FOREVER it stays. Errors: as azk_table_put.
  */

@@ -257,6 +257,19 @@ public:
             azk_table_put_for(get(), key.data(), key.size(), value.data(), value.size(), detail::ttl_ms(ttl)));
     }
 
+    /// How long records live if the put does not say otherwise; std::chrono::milliseconds::max() if until they are
+    /// removed.
+    std::chrono::milliseconds usual_ttl() const
+    {
+        return *detail::lifetime([&](uint64_t *ttl) { return azk_table_usual_ttl(get(), ttl); });
+    }
+
+    /// How long those live that are put from now on.
+    void set_usual_ttl(std::chrono::milliseconds ttl)
+    {
+        detail::check(azk_table_set_usual_ttl(get(), detail::ttl_ms(ttl)));
+    }
+
     /// How long a record will still be there: std::chrono::milliseconds::max() if until it is removed; none if it
     /// is not there.
     std::optional<std::chrono::milliseconds> ttl(std::string_view key) const

@@ -203,6 +203,12 @@ public:
                                         detail::ttl_ms(ttl)));
     }
 
+    /// How long the records of a table live that are put from now on.
+    void set_usual_ttl(const azekura::table &table, std::chrono::milliseconds ttl)
+    {
+        detail::check(azk_write_set_usual_ttl(handle_.get(), table.get(), detail::ttl_ms(ttl)));
+    }
+
     /// How long a record will still be there, in this transaction, in which no time passes.
     std::optional<std::chrono::milliseconds> ttl(const azekura::table &table, std::string_view key)
     {

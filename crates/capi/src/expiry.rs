@@ -18,6 +18,11 @@ fn time(ttl_ms: u64) -> Duration {
     if ttl_ms == AZK_FOREVER { Duration::MAX } else { Duration::from_millis(ttl_ms) }
 }
 
+/// How long the records of a table are to live.
+fn usual(ttl_ms: u64) -> Option<Duration> {
+    (ttl_ms != AZK_FOREVER).then(|| Duration::from_millis(ttl_ms))
+}
+
 /// Says how long a record will still be there.
 fn say(mut out: Place<u64>, ttl: impl FnOnce() -> Outcome<Option<Lifetime>>) -> Outcome<azk_status> {
     out.set(0);
@@ -44,6 +49,45 @@ pub unsafe extern "C" fn azk_db_expiring_table(
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
     named(c, name, out, |name| Ok(shared(db)?.expiring_table(name, kind_of(kind)?, time(ttl_ms))?))
+}
+
+/// How many milliseconds the records of a table live if the put does not say otherwise; AZK_FOREVER if until
+/// they are removed. Errors: AZK_INVALID.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_usual_ttl(table: *const azk_table, ttl_ms: *mut u64) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let mut out = c.place(ttl_ms, "ttl_ms")?;
+        out.set(0);
+        let millis = |ttl: Duration| u64::try_from(ttl.as_millis()).unwrap_or(AZK_FOREVER);
+        out.set(shared(table)?.usual_ttl().map_or(AZK_FOREVER, millis));
+        Ok(())
+    })
+}
+
+/// Says how many milliseconds the records of a table live that are put from now on, if the put does not say
+/// otherwise; with AZK_FOREVER until they are removed. Records that are there keep their time. It is durable.
+/// Errors: AZK_INVALID for a time of 0, or of more than 1,100 years; as azk_table_put.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_set_usual_ttl(table: *const azk_table, ttl_ms: u64) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |_| Ok(shared(table)?.set_usual_ttl(usual(ttl_ms))?))
+}
+
+/// As azk_table_set_usual_ttl, within a transaction: for what it puts after this call, and for others from
+/// the commit on, which is durable. Errors: as that; AZK_NO_SUCH_TABLE at the commit if the table was dropped
+/// meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_set_usual_ttl(
+    write: *mut azk_write,
+    table: *const azk_table,
+    ttl_ms: u64,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |_| {
+        let table = shared(table)?;
+        Ok(owned(write)?.txn.set_usual_ttl(&table, usual(ttl_ms))?)
+    })
 }
 
 /// Sets the value of a key for `ttl_ms` milliseconds. After that the record is gone by itself: no call finds

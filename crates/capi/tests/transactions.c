@@ -190,6 +190,12 @@ static void writes(azk_db *db, azk_table *table)
     OK(azk_write_replace(write, table, TEXT("k1"), TEXT("v1"), &done));
     CHECK(done);
     OK(azk_write_append(write, table, TEXT("k2"), TEXT("+")));
+    OK(azk_write_set_usual_ttl(write, table, 60000));
+    OK(azk_write_put(write, table, TEXT("brief"), TEXT("1")));
+    OK(azk_write_ttl(write, table, TEXT("brief"), &left));
+    CHECK(left > 50000 && left <= 60000);
+    IS(AZK_INVALID, azk_write_set_usual_ttl(write, table, 0));
+    OK(azk_write_set_usual_ttl(write, table, AZK_FOREVER));
     OK(azk_write_put_for(write, table, TEXT("brief"), TEXT("1"), 60000));
     OK(azk_write_ttl(write, table, TEXT("brief"), &left));
     CHECK(left > 50000 && left <= 60000);

@@ -57,6 +57,11 @@ static void records(azekura::table &t)
     CHECK(t.ttl("n") > std::chrono::minutes(59) && t.ttl("") == std::chrono::milliseconds::max() && !t.ttl("bob"));
     CHECK(t.expire("n", std::chrono::milliseconds::max()) && t.ttl("n") == std::chrono::milliseconds::max());
     CHECK(t.expire("n", std::chrono::milliseconds(0)) && !t.contains("n") && !t.expire("n", std::chrono::hours(1)));
+    CHECK(t.usual_ttl() == std::chrono::milliseconds::max());
+    t.set_usual_ttl(std::chrono::hours(1));
+    t.put("n", "1");
+    CHECK(t.usual_ttl() == std::chrono::hours(1) && t.ttl("n") > std::chrono::minutes(59) && t.take("n"));
+    t.set_usual_ttl(std::chrono::milliseconds::max());
     CHECK(t.count() == 3);
     t.clear();
     t.put_many(std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}, {"ba", "3"}, {"c", "4"}});

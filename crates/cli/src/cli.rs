@@ -12,7 +12,7 @@ use crate::bench;
 use crate::commands::{
     backup, check, clear, copy, copy_table, count, create, drop, export, feed, follow, get, import, index,
     info, merge, mirror, points, promote, prune, remove, remove_range, rename, restore, salvage, scan, set,
-    shards, shrink, stream, tables, verify, watch,
+    shards, shrink, stream, tables, ttl, verify, watch,
 };
 use crate::failure::{EXIT_USAGE, Outcome};
 use crate::store::FileArg;
@@ -72,6 +72,8 @@ pub enum Command {
     Drop(drop::Args),
     /// Give a table another name
     Rename(rename::Args),
+    /// Say how long the records of a table live, or for how long those live that are to come
+    Ttl(ttl::Args),
     /// Remove all records of a table
     Clear(clear::Args),
     /// Copy a table, within a database or into another
@@ -137,6 +139,7 @@ impl Command {
             Command::Tables(args) => named(&args.file, tables::run(&args)),
             Command::Drop(args) => named(&args.of.file, drop::run(&args)),
             Command::Rename(args) => named(&args.names.file, rename::run(&args)),
+            Command::Ttl(args) => named(&args.file, ttl::run(&args)),
             Command::Clear(args) => named(&args.of.file, clear::run(&args)),
             Command::CopyTable(args) => named(&args.names.file, copy_table::run(&args)),
             Command::Index(command) => named(&command.file().clone(), index::run(&command)),

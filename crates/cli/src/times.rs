@@ -36,6 +36,25 @@ pub fn parse(text: &str) -> Result<SystemTime, String> {
     Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(days * DAY_S + hour * 3600 + minute * 60 + second))
 }
 
+/// What stands before the time at which a record expires, in a line of an export.
+pub const EXPIRES: &[u8] = b"expires=";
+
+/// Appends the time at which a record expires: in milliseconds since 1970, so that all of it is kept.
+pub fn write_expires(time: SystemTime, out: &mut Vec<u8>) {
+    let ms = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+    out.extend_from_slice(EXPIRES);
+    out.extend_from_slice(ms.to_string().as_bytes());
+}
+
+/// Reads what `write_expires` has written.
+pub fn read_expires(field: &[u8]) -> Result<SystemTime, String> {
+    let wrong = || format!("{:?} does not say when the record expires", String::from_utf8_lossy(field));
+    let number = field.strip_prefix(EXPIRES).filter(|digits| digits.iter().all(u8::is_ascii_digit));
+    let text = number.and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(wrong)?;
+    let ms = text.parse().map_err(|_| wrong())?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)).ok_or_else(wrong)
+}
+
 /// Numbers of digits alone, between separators.
 fn numbers(text: &str, separator: char) -> Option<Vec<u64>> {
     let number = |part: &str| part.chars().all(|c| c.is_ascii_digit()).then(|| part.parse().ok()).flatten();
@@ -77,6 +96,20 @@ fn date_of(mut days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_at_which_a_record_expires_is_read_as_it_was_written() {
+        for ms in [0, 1, 1_764_155_555_123, 1 << 45] {
+            let (time, mut field) = (SystemTime::UNIX_EPOCH + Duration::from_millis(ms), Vec::new());
+            write_expires(time, &mut field);
+            assert_eq!(field, format!("expires={ms}").into_bytes());
+            assert_eq!(read_expires(&field), Ok(time));
+        }
+        let wrong = ["", "5", "expires", "expires=", "expires=-1", "expires=+1", "expires=1s", "Expires=1"];
+        for field in wrong.map(str::to_owned).into_iter().chain([format!("expires={}0", u64::MAX)]) {
+            assert!(read_expires(field.as_bytes()).is_err(), "{field:?}");
+        }
+    }
 
     #[test]
     fn times_come_back() {

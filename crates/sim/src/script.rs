@@ -18,6 +18,8 @@ pub use write::{LIST, NUMBER, SET, Stamp, Write};
 
 /// Longer than any run.
 const LONG: Duration = Duration::from_secs(10 << 25);
+/// The record that says how long what is put into its table lives, as `Write::Lives` says.
+const LIVES: &[u8] = b"lives!";
 
 /// For each table's name, whether it is a hash table, and its records.
 pub type Model = BTreeMap<String, (bool, BTreeMap<Vec<u8>, Stamp>)>;
@@ -96,7 +98,8 @@ fn digest(model: &Model) -> u64 {
     let tables = model.iter().map(|(name, (hash, records))| {
         // A sum, since hash tables have no useful order.
         let sum = records.iter().fold(0u64, |s, (k, v)| s.wrapping_add(hash_of((k, bytes_of(*v)))));
-        (name.clone(), *hash, records.len(), sum)
+        let lives = records.get(LIVES).map_or(0, |v| u64::from(v.0));
+        (name.clone(), *hash, records.len(), sum, lives)
     });
     hash_of(tables.collect::<Vec<_>>())
 }
@@ -115,7 +118,8 @@ pub fn digest_of(db: &Db) -> Result<u64, Error> {
             sum = sum.wrapping_add(hash_of((&k, v)));
             n += 1;
         }
-        tables.push((info.name, info.kind == TableKind::Hash, n, sum));
+        let lives = table.usual_ttl().map_or(0, |ttl| ttl.as_secs() / LONG.as_secs());
+        tables.push((info.name, info.kind == TableKind::Hash, n, sum, lives));
     }
     Ok(hash_of(tables))
 }
@@ -270,7 +274,11 @@ impl Script {
         let Step::Commit(durability, mut writes) = self.commit(rng, model, i, rich) else { unreachable!() };
         let any_place = rng.below(writes.len() as u64 + 1) as usize;
         let has_extra = model.contains_key("extra");
-        match rng.below(3) {
+        match rng.below(4) {
+            3 => {
+                let table = rng.below(2 + u64::from(has_extra)) as usize;
+                writes.insert(any_place, Write::Lives(table, rng.below(4) as u32));
+            }
             0 if has_extra => writes.push(Write::Toggle(2)),
             0 => {
                 writes.insert(0, Write::Toggle(2));
@@ -374,6 +382,7 @@ fn apply(model: &mut Model, step: &Step) {
                 let new = (kind_of(*t) == TableKind::Hash, BTreeMap::new());
                 model.insert(name_of(*t), new);
             }
+            Write::Lives(t, n) => drop(records_of(model, *t).insert(LIVES.to_vec(), (*n, NUMBER))),
             Write::Exchange(a, b) => {
                 let (one, two) = (model.remove(&name_of(*a)).unwrap(), model.remove(&name_of(*b)).unwrap());
                 model.extend([(name_of(*a), two), (name_of(*b), one)]);
@@ -403,7 +412,7 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
                     tables.insert(t, table?);
                 }
                 match write {
-                    Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) => {
+                    Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) | Write::Lives(..) => {
                         change(&mut txn, write)?;
                         tables.clear();
                     }
@@ -413,7 +422,7 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
                     Write::Merge(t, k, n) => sums::take(&mut txn, *t, &tables[t], k, *n)?,
                     Write::Remove(t, k) => txn.remove(&tables[t], k)?,
                     Write::Range(t, a, b) => txn.remove_range(&tables[t], a..b)?,
-                    Write::Clear(t) => txn.clear(&tables[t])?,
+                    Write::Clear(t) => clear(&mut txn, &tables[t])?,
                 }
             }
             txn.commit()
@@ -449,7 +458,13 @@ fn take(db: &Db, step: &Step) -> Result<(), Error> {
     }
 }
 
-/// Makes, renames or drops tables in a transaction.
+/// Removes all records, also the one that says how long what is put lives.
+fn clear(txn: &mut WriteTxn, table: &Table) -> Result<(), Error> {
+    txn.clear(table)?;
+    if txn.usual_ttl(table).is_some() { txn.set_usual_ttl(table, None) } else { Ok(()) }
+}
+
+/// Changes tables themselves in a transaction.
 fn change(txn: &mut WriteTxn, write: &Write) -> Result<(), Error> {
     const BETWEEN: &str = "for a moment";
     match write {
@@ -466,6 +481,11 @@ fn change(txn: &mut WriteTxn, write: &Write) -> Result<(), Error> {
             txn.rename_table(&name_of(*a), BETWEEN)?;
             txn.rename_table(&name_of(*b), &name_of(*a))?;
             txn.rename_table(BETWEEN, &name_of(*b))
+        }
+        Write::Lives(t, n) => {
+            let table = txn.open_table(&name_of(*t))?;
+            txn.set_usual_ttl(&table, (*n > 0).then(|| LONG * *n))?;
+            txn.put_for(&table, LIVES, bytes_of((*n, NUMBER)), Duration::MAX)
         }
         _ => Ok(()),
     }

@@ -7,12 +7,13 @@ use crate::engine::{Db, Table};
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
 use crate::txn::get::lookup;
-use crate::txn::{Lifetime, check_key, expiry_after};
-use std::time::Duration;
+use crate::txn::{Lifetime, check_key, expiry_after, lifetime_ms};
+use std::time::{Duration, SystemTime};
 
 impl Db {
     /// The table of a name, made if there is none, whose records are gone by themselves after some time: each
-    /// that is put lives so long from then on, unless the put says otherwise.
+    /// that is put lives so long from then on, unless the put says otherwise. ([`Table::set_usual_ttl`]
+    /// changes that.)
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-cache-{}.azk", std::process::id()));
@@ -66,25 +67,43 @@ impl Db {
     }
 }
 
-/// The longest time that a table may give its records: so that no sum comes near the end of times.
-const LIFETIME_MS_MAX: u64 = 1 << 45;
-
-fn lifetime_ms(ttl: Duration) -> Result<u64> {
-    let ms = millis(ttl);
-    if !(1..LIFETIME_MS_MAX).contains(&ms) {
-        let detail = format!("a table's time to live cannot be {ttl:?}: from a millisecond to 1,100 years");
-        return Err(Error::Invalid { detail });
-    }
-    Ok(ms)
-}
-
 impl Table {
     /// How long the table's records live if the put does not say otherwise; none if until they are removed,
     /// or if the table was dropped.
     pub fn usual_ttl(&self) -> Option<Duration> {
+        let _told_by_reads = self.db.engine.follow();
         let state = self.db.engine.state.load();
         let ttl_ms = state.table(self.id).map_or(0, |table| table.ttl_ms);
         (ttl_ms > 0).then(|| Duration::from_millis(ttl_ms))
+    }
+
+    /// Says how long the table's records live from now on if the put does not say otherwise; none: until they
+    /// are removed. Records that are there keep the time that they have, or have none, until their value is
+    /// set again. It is a commit, and durable. A transaction does the same by
+    /// [`WriteTxn::set_usual_ttl`](crate::WriteTxn::set_usual_ttl).
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-set-ttl-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Lifetime, Options, TableKind};
+    /// use std::time::Duration;
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put("before", "1")?;
+    /// t.set_usual_ttl(Some(Duration::from_secs(60)))?;
+    /// t.put("after", "2")?;
+    /// assert_eq!(t.ttl("before")?, Some(Lifetime::Unlimited));
+    /// assert!(matches!(t.ttl("after")?, Some(Lifetime::Left(_))));
+    /// t.set_usual_ttl(None)?;
+    /// assert_eq!(t.usual_ttl(), None);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` for a time of less than a millisecond, or of more than 1,100 years; `NoSuchTable`,
+    /// `ReadOnly`, `Closed`, `Forked`, `Io`, `NoSpace`, `Poisoned`.
+    pub fn set_usual_ttl(&self, ttl: Option<Duration>) -> Result<()> {
+        self.retry(|w| w.set_usual_ttl(self, ttl))
     }
 
     /// Sets the value of a key for some time, after which the record is gone by itself: no read shows it any
@@ -116,13 +135,42 @@ impl Table {
         self.put_bytes_for(key.as_ref(), value.as_ref(), ttl)
     }
 
+    /// Sets the value of a key until a time, at which the record is gone by itself, as after
+    /// [`put_for`](Table::put_for): for records that come from elsewhere with the time at which they expire,
+    /// as a [cursor](crate::Cursor::expires) and the [feed](crate::Change::expires) say it. A time that has
+    /// come leaves no record. A time after the year 4000 is none.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-put-until-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Options, TableKind};
+    /// use std::time::{Duration, SystemTime};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// let noon = SystemTime::now() + Duration::from_secs(60);
+    /// t.put_until("soup", "hot", noon)?;
+    /// assert!(t.contains("soup")?);
+    /// t.put_until("soup", "cold", SystemTime::UNIX_EPOCH)?;
+    /// assert!(!t.contains("soup")?);
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Table::put).
+    pub fn put_until(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, time: SystemTime) -> Result<()> {
+        self.put_to_expire(key.as_ref(), value.as_ref(), Expiry::at_time(time))
+    }
+
     fn put_bytes_for(&self, key: &[u8], value: &[u8], ttl: Duration) -> Result<()> {
+        self.put_to_expire(key, value, expiry_after(self.db.engine.config.clock.now(), ttl))
+    }
+
+    fn put_to_expire(&self, key: &[u8], value: &[u8], expiry: Expiry) -> Result<()> {
         check_key(key)?;
         let engine = &self.db.engine;
-        let expiry = expiry_after(engine.config.clock.now(), ttl);
         let is_large = value.len() >= engine.config.large_value_bytes;
         if is_large || expiry == Expiry::NEVER {
-            return self.retry(|w| w.put_until(self, key, value, expiry));
+            return self.retry(|w| w.put_expiring(self, key, value, expiry));
         }
         engine.config.clock.use_it();
         let mut stored = Vec::new();

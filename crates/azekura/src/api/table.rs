@@ -238,7 +238,7 @@ impl Table {
         let Content { value, expiry, .. } = Content::of(tag, stored);
         self.retry(|w| match tag {
             Tag::Tombstone => w.remove(self, key),
-            Tag::Expiring => w.put_until(self, key, value, expiry),
+            Tag::Expiring => w.put_expiring(self, key, value, expiry),
             _ => w.put(self, key, value),
         })
     }

@@ -41,6 +41,11 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A time in milliseconds since 1970.
+pub(crate) fn time_of(ms: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_millis(ms)).unwrap_or(UNIX_EPOCH)
+}
+
 impl Clock {
     /// A clock by the system's time, or by what a program gives instead.
     pub(crate) fn new(source: Option<TimeSource>) -> Clock {

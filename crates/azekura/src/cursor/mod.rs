@@ -40,6 +40,7 @@ use crate::memtable::chunk::Chunk;
 use direction::CursorPosition;
 use source::CursorSource;
 use std::sync::Arc;
+use std::time::SystemTime;
 use value::{FoldedValue, Reader, Sources};
 
 /// A moving place in a table as of one snapshot.
@@ -208,6 +209,31 @@ impl Cursor {
             return Err(e.clone());
         }
         if self.place == CursorPosition::Given { self.given().map(Some) } else { Ok(None) }
+    }
+
+    /// When the record given out last expires; none if it stays until it is removed, or where
+    /// [`current`](Cursor::current) gives none.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-cursor-expires-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Options, TableKind};
+    /// use std::time::{Duration, SystemTime};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let t = db.table("t", TableKind::Ordered)?;
+    /// t.put_for("rain", "today", Duration::from_secs(60))?;
+    /// let mut cursor = t.cursor()?;
+    /// while cursor.next()?.is_some() {
+    ///     let expires = cursor.expires();
+    ///     let (key, value) = cursor.current()?.unwrap();
+    ///     assert_eq!((key, value.bytes()?), (&b"rain"[..], &b"today"[..]));
+    ///     assert!(expires.is_some_and(|time| time > SystemTime::now()));
+    /// }
+    /// # drop(cursor); drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    pub fn expires(&self) -> Option<SystemTime> {
+        let is_given = self.place == CursorPosition::Given && self.failed.is_none();
+        if is_given { self.expiry().time() } else { None }
     }
 
     #[inline(always)]

@@ -161,7 +161,8 @@ impl Names {
         changes: Vec<TableChange>,
         attaches: bool,
     ) -> Vec<(Arc<str>, u32)> {
-        let before = changes.iter().filter_map(|change| state.tables.get(change.id()));
+        let seen = changes.iter().filter(|change| change.is_seen());
+        let before = seen.filter_map(|change| state.tables.get(change.id()));
         let given_up = before.map(|table| (table.name.clone(), table.id)).collect();
         let gone: Vec<u32> = dropped(&changes).collect();
         if !gone.is_empty() {
@@ -175,6 +176,12 @@ impl Names {
                     let Some(table) = state.tables.get(id) else { continue };
                     let table = TableState { name: name.clone(), ..TableState::clone(table) };
                     self.insert(name, id);
+                    state.tables.set(table);
+                }
+                TableChange::Lives(id, ttl_ms) => {
+                    // (The engine gives hidden tables none.)
+                    let Some(table) = state.tables.get(id).filter(|t| !is_hidden(&t.name)) else { continue };
+                    let table = TableState { ttl_ms, ..TableState::clone(table) };
                     state.tables.set(table);
                 }
                 TableChange::Made(NewTable { id, kind, name, ttl_ms }) => {
@@ -207,7 +214,8 @@ impl Names {
     /// A name that two tables would have after the changes, or that a hidden table would give up for another.
     pub(super) fn refused<'a>(&self, state: &State, changes: &'a [TableChange]) -> Option<Arc<str>> {
         let names = self.0.lock();
-        let given_up: HashSet<u32> = changes.iter().map(TableChange::id).collect();
+        let seen = changes.iter().filter(|change| change.is_seen());
+        let given_up: HashSet<u32> = seen.map(TableChange::id).collect();
         let mut new = HashSet::new();
         let mut is_bad = |change: &'a TableChange| {
             let is_hidden_now = || state.tables.get(change.id()).is_some_and(|t| is_hidden(&t.name));

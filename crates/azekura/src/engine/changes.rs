@@ -6,7 +6,8 @@ use std::sync::Arc;
 /// What a commit changes among the tables, and what it believes of them.
 #[derive(Default, Clone)]
 pub(crate) struct TableChanges {
-    /// Dropped ones come first, then renamed ones, then made ones by their ids. Each table is there once.
+    /// Dropped ones come first, then renamed ones, those whose records live otherwise, and made ones by their
+    /// ids. Each table is there once, but that one may be renamed and its records live otherwise.
     pub(crate) list: Vec<TableChange>,
     /// Names that were looked up, and the tables that had them. They still do, or the commit conflicts.
     pub(crate) seen: Vec<(Arc<str>, Option<u32>)>,

@@ -76,7 +76,8 @@ impl Feeding {
         let (now, gathered) = (self.fed.load(), batch.feed.as_deref());
         let then = |table| gathered.and_then(|gathered| gathered.fed.content_of(table));
         let written = batch.parts.iter().map(|part| part.table);
-        let mut tables = written.chain(batch.changes().iter().map(|change| change.id()));
+        let told = batch.changes().iter().filter(|change| change.is_seen());
+        let mut tables = written.chain(told.map(|change| change.id()));
         tables.find(|&table| then(table) != now.content_of(table)).or_else(|| {
             let gathered = gathered?;
             let is_other = |(id, name): &&(u32, Arc<str>)| {

@@ -227,7 +227,9 @@ impl Admission {
                 *next_table = (p.table + 1).max(*next_table);
                 tables.insert(p.table)
             }
-            Some(TableChange::Renamed(..)) if is_new != Some(false) => tables.contains(&p.table),
+            Some(TableChange::Renamed(..) | TableChange::Lives(..)) if is_new != Some(false) => {
+                tables.contains(&p.table)
+            }
             Some(TableChange::Dropped(_)) if is_new != Some(false) => tables.remove(&p.table),
             Some(_) => false,
             None => tables.contains(&p.table),

@@ -4,8 +4,9 @@
 //! making one costs what a durable commit costs, however many there are. The manifest's `tables_seq` says
 //! which commits of the log it knows.
 //!
-//! A transaction makes, renames and drops them by its commit, too. That is durable before anybody sees it,
-//! whatever the transaction's durability is: so a manifest that knows of it never stands without its records.
+//! A transaction makes, renames and drops them by its commit, too, and says how long their records live. That
+//! is durable before anybody sees it, whatever the transaction's durability is: so a manifest that knows of
+//! it never stands without its records.
 //! What was dropped keeps its place in the file until the next checkpoint, which follows at once.
 //!
 //! Renaming and dropping outside of transactions are a checkpoint each, after a sync, so that earlier commits
@@ -95,6 +96,7 @@ impl<'a> TableChanger<'a> {
         }
         let gone: HashSet<u32> = dropped(batch.changes()).collect();
         batch.parts.retain(|part| !gone.contains(&part.table));
+        batch.changes().iter().for_each(|change| self.note_lifetime(change.ttl_ms()));
         batch.durable = true;
         let seq = self.commits.commit(batch)?;
         if !gone.is_empty() {

@@ -7,7 +7,9 @@
 //! no column.
 
 use super::tag::Tag;
+use crate::base::clock::{millis, time_of};
 use crate::base::codec::u64_at;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes of the word in front of a value.
 pub(crate) const WORD_BYTES: usize = 8;
@@ -27,6 +29,16 @@ impl Expiry {
     /// A time in milliseconds since the beginning of 1970.
     pub(crate) fn at(ms: u64) -> Expiry {
         if ms < TIME_END_MS { Expiry(ms) } else { Expiry::NEVER }
+    }
+
+    /// What expires at a time of the system. What is before 1970 has expired.
+    pub(crate) fn at_time(time: SystemTime) -> Expiry {
+        Expiry::at(time.duration_since(UNIX_EPOCH).map_or(0, millis))
+    }
+
+    /// The time as the system says it; none if it never comes.
+    pub(crate) fn time(self) -> Option<SystemTime> {
+        self.time_ms().map(time_of)
     }
 
     /// The time in milliseconds; none if it never comes.

@@ -19,6 +19,7 @@
 //!                   3 renamed: the commit gives it this name: blob name
 //!                   4 dropped: the commit drops it
 //!                   5 cache: as 2, then u64 how long its records live
+//!                   6 lives: what is put from then on lives so long: u64, 0 = until it is removed
 //! ```
 //!
 //! Recovery that starts at a frame starts at its `first_record`. Records that begin before that place belong
@@ -40,7 +41,7 @@ use crate::format::hidden::is_hidden;
 use crate::format::ranges::Ranges;
 use crate::space::Extent;
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Bytes before a frame's payload.
@@ -56,6 +57,7 @@ const FORM_TABLE: u8 = 2;
 const FORM_RENAMED: u8 = 3;
 const FORM_DROPPED: u8 = 4;
 const FORM_CACHE: u8 = 5;
+const FORM_LIVES: u8 = 6;
 
 /// Bytes of a row before its key and value: the tag and both lengths.
 pub(crate) const ROW_BYTES: usize = 1 + 4 + 4;
@@ -137,6 +139,8 @@ pub(crate) struct NewTable {
 pub(crate) enum TableChange {
     Dropped(u32),
     Renamed(u32, Arc<str>),
+    /// Its records live so many milliseconds from then on if nothing else is said. 0: until they are removed.
+    Lives(u32, u64),
     Made(NewTable),
 }
 
@@ -144,14 +148,23 @@ impl TableChange {
     /// The table.
     pub(crate) fn id(&self) -> u32 {
         match self {
-            TableChange::Dropped(id) | TableChange::Renamed(id, _) => *id,
+            TableChange::Dropped(id) | TableChange::Renamed(id, _) | TableChange::Lives(id, _) => *id,
             TableChange::Made(table) => table.id,
         }
     }
 
-    /// How long the records of a table that it makes live. 0: until they are removed.
+    /// How long the table's records live, if it says so. 0: until they are removed.
     pub(crate) fn ttl_ms(&self) -> u64 {
-        if let TableChange::Made(table) = self { table.ttl_ms } else { 0 }
+        match self {
+            TableChange::Made(table) => table.ttl_ms,
+            TableChange::Lives(_, ttl_ms) => *ttl_ms,
+            TableChange::Dropped(_) | TableChange::Renamed(..) => 0,
+        }
+    }
+
+    /// Whether the table comes, goes, or gets another name: who looks for tables sees that.
+    pub(crate) fn is_seen(&self) -> bool {
+        !matches!(self, TableChange::Lives(..))
     }
 
     /// Whether it would show if the commit's `others`, the parts of other kinds, were not there. (Nobody sees
@@ -159,14 +172,15 @@ impl TableChange {
     pub(crate) fn is_joint(&self, others: usize) -> bool {
         match self {
             TableChange::Made(table) => others > 0 && !is_hidden(&table.name),
-            _ => true,
+            TableChange::Lives(..) => others > 0,
+            TableChange::Dropped(_) | TableChange::Renamed(..) => true,
         }
     }
 
-    /// What the table is called from then on; none if it is gone.
+    /// What the table is called from then on; none if it is gone, or keeps its name.
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         match self {
-            TableChange::Dropped(_) => None,
+            TableChange::Dropped(_) | TableChange::Lives(..) => None,
             TableChange::Renamed(_, name) => Some(name),
             TableChange::Made(table) => Some(&table.name),
         }
@@ -246,7 +260,7 @@ pub(crate) fn write_rows(w: &mut Writer, block: &Block) {
     }
 }
 
-/// Writes the part of a table that the commit makes, renames or drops.
+/// Writes what a commit does with a table itself.
 pub(crate) fn write_table_change(w: &mut Writer, change: &TableChange) {
     w.u32(change.id());
     w.u32(0);
@@ -263,6 +277,10 @@ pub(crate) fn write_table_change(w: &mut Writer, change: &TableChange) {
         TableChange::Renamed(_, name) => {
             w.u8(FORM_RENAMED);
             w.blob(name.as_bytes());
+        }
+        TableChange::Lives(_, ttl_ms) => {
+            w.u8(FORM_LIVES);
+            w.u64(*ttl_ms);
         }
         TableChange::Dropped(_) => w.u8(FORM_DROPPED),
     }
@@ -283,17 +301,23 @@ pub(crate) fn read_record(bytes: &[u8], at: u64) -> Result<(u64, Vec<RecordPart>
     Ok((seq, parts))
 }
 
-/// Whether dropped tables come first, then renamed ones, then new ones, each table once, and then records.
+/// Whether dropped tables come first, then renamed ones, those whose records live otherwise, and new ones,
+/// and then records: each table once, but that one may be renamed and its records live otherwise.
 fn is_in_order(parts: &[RecordPart]) -> bool {
     let rank = |part: &RecordPart| match &part.change {
         Some(TableChange::Dropped(_)) => 0,
         Some(TableChange::Renamed(..)) => 1,
-        Some(TableChange::Made(_)) => 2,
-        None => 3,
+        Some(TableChange::Lives(..)) => 2,
+        Some(TableChange::Made(_)) => 3,
+        None => 4,
     };
-    let mut seen = HashSet::new();
-    let changed = || parts.iter().filter(|part| part.change.is_some());
-    parts.is_sorted_by_key(rank) && changed().all(|part| seen.insert(part.table))
+    let mut seen = HashMap::new();
+    let changed = parts.iter().filter(|part| part.change.is_some());
+    let mut is_first = |part: &RecordPart| match (seen.insert(part.table, rank(part)), rank(part)) {
+        (before, 2) => before.is_none_or(|before| before == 1),
+        (before, _) => before.is_none(),
+    };
+    parts.is_sorted_by_key(rank) && changed.into_iter().all(&mut is_first)
 }
 
 fn read_part(r: &mut Reader<'_>) -> Result<RecordPart> {
@@ -314,6 +338,7 @@ fn read_part(r: &mut Reader<'_>) -> Result<RecordPart> {
             let made = read_new_table(r, table)?;
             change(TableChange::Made(NewTable { ttl_ms: r.u64()?, ..made }))
         }
+        FORM_LIVES => change(TableChange::Lives(table, r.u64()?)),
         form => return Err(r.bad(format!("unknown form {form}"))),
     };
     Ok(RecordPart { table, change, segments, ranges, block })
@@ -418,6 +443,8 @@ mod tests {
         let changes = [
             TableChange::Dropped(9),
             TableChange::Renamed(8, "n".repeat(NAME_BYTES_MAX).into()),
+            TableChange::Lives(7, 60_000),
+            TableChange::Lives(8, 0),
             TableChange::Made(made),
             TableChange::Made(cache),
         ];
@@ -431,20 +458,28 @@ mod tests {
             let renamed = record(&[TableChange::Renamed(8, name.into())]);
             assert!(read_record(&renamed, 0).is_err(), "{name:?}");
         }
-        for (i, other) in [(0, 1), (0, 2), (1, 2)] {
+        for (i, other) in [(0, 1), (0, 2), (1, 2), (2, 4), (3, 5)] {
             let mut swapped = changes.clone();
             swapped.swap(i, other);
             assert!(read_record(&record(&swapped), 0).is_err(), "{i} after {other}");
         }
-        for twice in [TableChange::Dropped(9), TableChange::Renamed(8, "again".into())] {
+        let cases = [
+            (0, TableChange::Dropped(9)),
+            (1, TableChange::Renamed(8, "again".into())),
+            (2, TableChange::Lives(9, 1)),
+            (2, TableChange::Lives(7, 1)),
+            (2, TableChange::Lives(8, 1)),
+            (2, TableChange::Lives(3, 1)),
+        ];
+        for (at, twice) in cases {
             let mut more = changes.to_vec();
-            more.insert(usize::from(twice.id() == 8), twice);
+            more.insert(at, twice);
             assert!(read_record(&record(&more), 0).is_err(), "{more:?}");
         }
         let both = [TableChange::Dropped(9), TableChange::Renamed(9, "n".into())];
         assert!(read_record(&record(&both), 0).is_err(), "a table is dropped and renamed");
         let mut other = record(&[TableChange::Dropped(9)]);
-        for form in FORM_CACHE + 1..=u8::MAX {
+        for form in FORM_LIVES + 1..=u8::MAX {
             *other.last_mut().unwrap() = form;
             assert!(read_record(&other, 0).is_err(), "form {form}");
         }

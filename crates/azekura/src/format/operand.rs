@@ -35,7 +35,7 @@ pub(crate) use fold::{Fold, FoldedBytes};
 pub(crate) use gathering::{Gathered, Gathering, value_of, whole};
 pub(crate) use given::Given;
 pub use given::Merge;
-pub(crate) use long::{bytes_of, is_gathered, is_value, reference, references, stored_apart};
+pub(crate) use long::{bytes_of, expiry_of, is_gathered, is_value, reference, references, stored_apart};
 pub(crate) use operator::{Number, Operator, is_long};
 
 use super::expiry::{Content, Expiry, OPERAND_WORD, WORD_BYTES};

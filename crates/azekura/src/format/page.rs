@@ -48,7 +48,7 @@ use std::ops::Range;
 pub(crate) use builder::{GeneralBuilder, build_fixed};
 pub(super) use layout::REFUSED_BYTES_MIN;
 pub(super) use layout::{EXPIRIES_HEADER_BYTES, SHAPE_EXPIRING, SHAPE_GENERAL, TAGS_DIFFER};
-pub(crate) use layout::{HEADER_BYTES, TAIL_BYTES};
+pub(crate) use layout::{HEADER_BYTES, SHAPE_MAX, TAIL_BYTES};
 use layout::{RECORDS_MAX, UNPACKED_BYTES_MAX, room_bytes};
 
 /// No page is larger. It has room for the longest sort key, the longest inline value and the header.

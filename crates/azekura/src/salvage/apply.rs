@@ -270,7 +270,7 @@ impl Target<'_> {
             if is_apart { finds.operand(value).map(Cow::Owned) } else { Some(Cow::Borrowed(value)) };
         let txn = self.txn();
         let done = match tag {
-            Tag::Put | Tag::Expiring => txn.put_until(&table, &key, value, expiry),
+            Tag::Put | Tag::Expiring => txn.put_expiring(&table, &key, value, expiry),
             Tag::Tombstone => txn.remove(&table, &key),
             Tag::Operand => match operand {
                 Some(operand) => match txn.merge_stored(&table, &key, &operand) {
@@ -290,7 +290,7 @@ impl Target<'_> {
                 Some(large) => {
                     finds.report.values += 1;
                     bytes += large.len();
-                    txn.put_until(&table, &key, &large, expiry)
+                    txn.put_expiring(&table, &key, &large, expiry)
                 }
                 None => {
                     finds.report.values_lost += 1;

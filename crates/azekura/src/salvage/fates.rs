@@ -41,7 +41,7 @@ impl Fates {
                     Some(TableChange::Made(table)) => {
                         fates.made.insert(table.id, seq);
                     }
-                    Some(TableChange::Dropped(_)) | None => {}
+                    Some(TableChange::Dropped(_) | TableChange::Lives(..)) | None => {}
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::base::limits::{
 use crate::engine::Progress;
 use crate::format::frame::{self, Frame};
 use crate::format::page::FILTER_PAGE_BASE;
-use crate::format::page::{HEADER_BYTES, PageIdentity, units_of, used_of, verify};
+use crate::format::page::{HEADER_BYTES, PageIdentity, SHAPE_MAX, units_of, used_of, verify};
 use crate::run::label::{self, Label};
 use crate::run::meta::Meta;
 use std::collections::{BTreeMap, HashMap};
@@ -216,7 +216,7 @@ impl Block<'_> {
     /// would be zero, as a run's last page is.
     fn page_bytes(&self) -> Vec<Candidate> {
         let place = PageIdentity::read(self.bytes);
-        let possible = self.bytes[4] == 1 && self.bytes[5] <= 1 && self.bytes[6..8] != [0, 0];
+        let possible = self.bytes[4] == 1 && self.bytes[5] <= SHAPE_MAX && self.bytes[6..8] != [0, 0];
         if !possible || place.run >= COUNT_END || place.number >= FILTER_PAGE_BASE {
             return Vec::new();
         }

@@ -8,7 +8,8 @@ use crate::base::codec::{Writer, u32_of};
 use crate::base::key::TableKind;
 use crate::format::block::{Block, Tag};
 use crate::format::frame::{Frame, HEADER_BYTES, begin_record, end_record, write_part};
-use crate::format::page::PageIdentity;
+use crate::format::operand::Merge;
+use crate::format::page::{PageIdentity, SHAPE_MAX};
 use crate::format::ranges::Ranges;
 use crate::storage::{File, MemStorage, OpenMode};
 use crate::values::ValuePointer;
@@ -168,7 +169,7 @@ fn layered() -> World {
 
 fn is_page(block: &[u8]) -> bool {
     block[4] == 1
-        && block[5] < 2
+        && block[5] <= SHAPE_MAX
         && block[51] == 1
         && PageIdentity::read(block).run > 0
         && block[60..64] == [0; 4]
@@ -252,6 +253,49 @@ fn a_file_without_any_label_or_superblock_is_recognized_by_its_pages() {
     // Only the number of the table is left of its name.
     assert!(report.runs > 0 && found.len() == 1, "{report:?}");
     assert!(found.values().next() == world.model.get("t"));
+}
+
+/// A list that is appended to over several runs, and records that expire, of keys and values of both forms.
+fn lists_and_times(world: &mut World) {
+    let db = world.db().clone();
+    for (name, kind) in [("ordered", TableKind::Ordered), ("hash", TableKind::Hash)] {
+        let (lists, times) = (format!("lists, {name}"), format!("times, {name}"));
+        let (of_lists, of_times) = (db.table(&lists, kind).unwrap(), db.table(&times, kind).unwrap());
+        for round in 0..3u64 {
+            let mut w = db.write();
+            for i in 0..2000 {
+                let (key, more) = (number(i * i), value(i, 5 + (i % 3) as usize));
+                w.merge(&of_lists, &key, Merge::Append(&more)).unwrap();
+                world.model.entry(lists.clone()).or_default().entry(key).or_default().extend(&more);
+                let (key, value) = (if i % 2 == 0 { number(i * 7) } else { text(i) }, value(i + round, 12));
+                let lives = std::time::Duration::from_secs(3_600_000 + i);
+                w.put_for(&of_times, &key, &value, lives).unwrap();
+                world.model.entry(times.clone()).or_default().insert(key, value);
+            }
+            w.commit().unwrap();
+            db.flush().unwrap();
+        }
+    }
+}
+
+#[test]
+fn pages_with_times_and_with_what_was_merged_are_found_without_a_manifest() {
+    let mut world = World::new();
+    lists_and_times(&mut world);
+    world.close();
+    world.whole();
+    world.lose_superblocks();
+    let (report, found) = world.salvage();
+    assert!(!report.manifest && report.pages > 30, "{report:?}");
+    for name in ["times, ordered", "times, hash"] {
+        assert!(found[name] == world.model[name], "{name}");
+    }
+    // Nothing says which operands are in which runs, so there may be more of them, but no key is missing.
+    for name in ["lists, ordered", "lists, hash"] {
+        assert!(found[name].keys().eq(world.model[name].keys()), "{name}");
+        let ends = |(key, value): (&Vec<u8>, &Vec<u8>)| found[name][key].ends_with(value);
+        assert!(world.model[name].iter().all(ends), "{name}");
+    }
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use super::read::ReadTxn;
 use super::write::{WriteTxn, check_key};
-use crate::base::clock::millis;
-use crate::base::error::Result;
+use crate::base::clock::{millis, time_of};
+use crate::base::error::{Error, Result};
 use crate::engine::Table;
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How long a record will be there.
 ///
@@ -42,6 +42,19 @@ impl Lifetime {
     }
 }
 
+/// The longest time that a table may give its records: so that no sum comes near the end of times.
+const LIFETIME_MS_MAX: u64 = 1 << 45;
+
+/// How long a table's records live, in milliseconds.
+pub(crate) fn lifetime_ms(ttl: Duration) -> Result<u64> {
+    let ms = millis(ttl);
+    if !(1..LIFETIME_MS_MAX).contains(&ms) {
+        let detail = format!("a table's time to live cannot be {ttl:?}: from a millisecond to 1,100 years");
+        return Err(Error::Invalid { detail });
+    }
+    Ok(ms)
+}
+
 /// When what lives so long from `now` on expires.
 pub(crate) fn expiry_after(now: u64, ttl: Duration) -> Expiry {
     Expiry::at(now.saturating_add(millis(ttl)))
@@ -72,7 +85,27 @@ impl WriteTxn {
         ttl: Duration,
     ) -> Result<()> {
         let expiry = expiry_after(self.now(), ttl);
-        self.put_until(table, key.as_ref(), value.as_ref(), expiry)
+        self.put_expiring(table, key.as_ref(), value.as_ref(), expiry)
+    }
+
+    /// Sets the value of a key until a time: see [`Table::put_until`].
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put).
+    pub fn put_until(
+        &mut self,
+        table: &Table,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: SystemTime,
+    ) -> Result<()> {
+        self.put_expiring(table, key.as_ref(), value.as_ref(), Expiry::at_time(time))
+    }
+
+    /// The time by which records are there or have expired, as all of the transaction sees it. Until its
+    /// first read it goes on.
+    pub fn time(&self) -> SystemTime {
+        time_of(self.now())
     }
 
     /// Gives a record that is there another time to live. True if it was there.
@@ -93,7 +126,7 @@ impl WriteTxn {
     }
 
     /// Sets the value of a key until a time.
-    pub(crate) fn put_until(
+    pub(crate) fn put_expiring(
         &mut self,
         table: &Table,
         key: &[u8],
@@ -114,7 +147,7 @@ impl WriteTxn {
             return Ok(false);
         };
         if was != expiry {
-            self.put_until(table, key, &value, expiry)?;
+            self.put_expiring(table, key, &value, expiry)?;
         }
         Ok(true)
     }

@@ -48,7 +48,7 @@ fn commit_fed(db: &Db, mut batch: Batch) -> Result<u64> {
         let fed = engine.feed.fed();
         let is_fed = |id: u32| fed.content_of(id).is_some();
         let is_told = batch.parts.iter().any(|part| is_fed(part.table));
-        if !is_told && !batch.changes().iter().any(|change| is_fed(change.id())) {
+        if !is_told && !batch.changes().iter().any(|change| change.is_seen() && is_fed(change.id())) {
             return commit_batch(engine, batch);
         }
         engine.feeder().renew()?;
@@ -141,7 +141,8 @@ impl Gatherer<'_> {
             out.names.push((table.id, table.name.clone()));
             self.changes(&table, part, content, out)?;
         }
-        for change in batch.changes().iter().filter(|change| fed.content_of(change.id()).is_some()) {
+        let told = |change: &&TableChange| change.is_seen() && fed.content_of(change.id()).is_some();
+        for change in batch.changes().iter().filter(told) {
             let table = self.state.table(change.id())?.clone();
             out.names.push((table.id, table.name.clone()));
             self.table(&table, change);

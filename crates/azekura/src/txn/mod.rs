@@ -28,5 +28,5 @@ pub use savepoint::Savepoint;
 pub use value::ValueRef;
 pub use write::{Isolation, WriteOptions, WriteTxn};
 
-pub(crate) use expiry::expiry_after;
+pub(crate) use expiry::{expiry_after, lifetime_ms};
 pub(crate) use write::check_key;

@@ -34,6 +34,8 @@ pub(super) struct Changes {
     names: BTreeMap<Arc<str>, Option<(u32, TableKind)>>,
     made: BTreeMap<u32, (TableKind, Arc<str>)>,
     renamed: BTreeMap<u32, Arc<str>>,
+    /// How long the records of tables live from now on, in milliseconds. 0: until they are removed.
+    lives: BTreeMap<u32, u64>,
     /// Those that are there outside.
     dropped: BTreeSet<u32>,
     /// Those that it had made.
@@ -46,7 +48,8 @@ impl Changes {
     }
 
     fn is_empty(&self) -> bool {
-        self.dropped.is_empty() && self.renamed.is_empty() && self.made.is_empty()
+        let Changes { made, renamed, lives, dropped, .. } = self;
+        dropped.is_empty() && renamed.is_empty() && lives.is_empty() && made.is_empty()
     }
 }
 
@@ -109,10 +112,13 @@ impl OwnTables {
         });
         let dropped = changes.dropped.iter().map(|&id| TableChange::Dropped(id));
         let renamed = changes.renamed.iter().map(|(&id, name)| TableChange::Renamed(id, name.clone()));
+        let others = changes.lives.iter().filter(|(id, _)| !changes.made.contains_key(id));
+        let lives = others.map(|(&id, &ttl_ms)| TableChange::Lives(id, ttl_ms));
         let made = changes.made.iter().map(|(&id, (kind, name))| {
-            TableChange::Made(NewTable { id, kind: *kind, name: name.clone(), ttl_ms: 0 })
+            let ttl_ms = changes.lives.get(&id).copied().unwrap_or(0);
+            TableChange::Made(NewTable { id, kind: *kind, name: name.clone(), ttl_ms })
         });
-        let list = dropped.chain(renamed).chain(made).collect();
+        let list = dropped.chain(renamed).chain(lives).chain(made).collect();
         Box::new(TableChanges { list, seen: self.seen.into_iter().collect() })
     }
 }

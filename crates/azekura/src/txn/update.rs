@@ -65,7 +65,7 @@ impl WriteTxn {
     ) -> Result<()> {
         match was {
             Some(expiry) if expiry != Expiry::NEVER || self.buffer(table)?.ttl_ms > 0 => {
-                self.put_until(table, key, value, expiry)
+                self.put_expiring(table, key, value, expiry)
             }
             _ => self.put(table, key, value),
         }

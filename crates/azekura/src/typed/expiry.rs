@@ -5,7 +5,7 @@ use super::table::TypedTable;
 use super::views::{TypedRead, TypedWrite};
 use crate::base::error::Result;
 use crate::txn::Lifetime;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// As `reads` and `writes` of the other methods.
 macro_rules! ttl {
@@ -20,6 +20,34 @@ macro_rules! ttl {
             }
         }
     };
+}
+
+impl<K: Key + ?Sized, V: Value + ?Sized> TypedTable<K, V> {
+    /// How long the table's records live if the put does not say otherwise. See
+    /// [`Table::usual_ttl`](crate::Table::usual_ttl).
+    pub fn usual_ttl(&self) -> Option<Duration> {
+        self.table.usual_ttl()
+    }
+
+    /// Says how long the table's records live from now on. See
+    /// [`Table::set_usual_ttl`](crate::Table::set_usual_ttl).
+    ///
+    /// # Errors
+    /// As that.
+    pub fn set_usual_ttl(&self, ttl: Option<Duration>) -> Result<()> {
+        self.table.set_usual_ttl(ttl)
+    }
+}
+
+impl<K: Key + ?Sized, V: Value + ?Sized> TypedWrite<'_, K, V> {
+    /// Says how long the table's records live from now on. See
+    /// [`WriteTxn::set_usual_ttl`](crate::WriteTxn::set_usual_ttl).
+    ///
+    /// # Errors
+    /// As that.
+    pub fn set_usual_ttl(&mut self, ttl: Option<Duration>) -> Result<()> {
+        self.txn.set_usual_ttl(self.table, ttl)
+    }
 }
 
 ttl!(TypedTable<K, V>, table);
@@ -37,6 +65,16 @@ macro_rules! lives {
             pub fn put_for(&$($mut)? self, key: K::Given<'_>, value: V::Given<'_>, ttl: Duration) -> Result<()> {
                 K::with_bytes(key, |key| {
                     V::with_bytes(value, |value| self.$on.put_for($(self.$table,)? key, value, ttl))
+                })
+            }
+
+            /// Sets the value of a key until a time. See [`Table::put_until`](crate::Table::put_until).
+            ///
+            /// # Errors
+            /// As `put`.
+            pub fn put_until(&$($mut)? self, key: K::Given<'_>, value: V::Given<'_>, time: SystemTime) -> Result<()> {
+                K::with_bytes(key, |key| {
+                    V::with_bytes(value, |value| self.$on.put_until($(self.$table,)? key, value, time))
                 })
             }
 

@@ -234,8 +234,21 @@ fn expiring(world: &mut World) {
     world.compare("expiring", "a cache in the log");
     db.compact().unwrap();
     world.compare("expiring", "expiring, merged");
-    let lifetimes: Vec<&Seen> = world.seen.iter().filter(|seen| seen.lifetimes == [3_600_000]).collect();
-    assert!(lifetimes.len() == 2 && world.seen.iter().all(|seen| seen.lifetimes.len() < 2));
+    // What is put from then on lives longer, and for as long as it is there, by the log and by the manifest.
+    for lives in [Some(hour * 2), None] {
+        let mut w = db.write();
+        w.rename_table("cache", "between").unwrap();
+        w.set_usual_ttl(&cache, lives).unwrap();
+        w.rename_table("between", "cache").unwrap();
+        w.commit().unwrap();
+        world.compare("expiring", "a cache of other times in the log");
+        db.flush().unwrap();
+        world.compare("expiring", "a cache of other times");
+    }
+    let seen = |lives: u64| world.seen.iter().filter(|seen| seen.lifetimes == [lives]).count();
+    assert_eq!((seen(3_600_000), seen(7_200_000)), (2, 2));
+    assert!(world.seen.iter().all(|seen| seen.lifetimes.len() < 2));
+    assert!(world.seen.last().is_some_and(|seen| seen.lifetimes.is_empty()));
 }
 
 /// What is appended and united.
@@ -511,7 +524,7 @@ fn a_second_chain(world: &mut World, crashed: &Path) {
 
 /// Every kind of structure was met, and no name of the page was left over.
 fn expect_all_kinds(world: &World) {
-    let all: [fn(&Seen) -> usize; 36] = [
+    let all: [fn(&Seen) -> usize; 37] = [
         |s| usize::from(s.is_copy),
         |s| s.pages[0],
         |s| s.pages[1],
@@ -538,6 +551,7 @@ fn expect_all_kinds(world: &World) {
         |s| s.forms[3],
         |s| s.forms[4],
         |s| s.forms[5],
+        |s| s.forms[6],
         |s| s.small,
         |s| s.log_ranges,
         |s| s.large,

@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use azekura::{Db, Durability, IndexInfo, NAME_BYTES_MAX, Table};
 
@@ -31,7 +32,8 @@ const UNFINISHED: &str = ".copying";
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The copy is of the same kind, and there under its name only when it is whole. Until then it is\n\
-                  a table whose name ends in .copying. It has the same indexes, but for unfinished ones.\n\n\
+                  a table whose name ends in .copying. It has the same indexes, but for unfinished ones. Its\n\
+                  records expire when those of the original do.\n\n\
                   Example:\n  azekura copy-table fruit.azk prices prices-2025\n  \
                   azekura copy-table fruit.azk prices prices --to-file archive.azk"
 )]
@@ -148,7 +150,7 @@ fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Out
     let indexes = ready_indexes(from, source);
     let copied = copy_records(from, source, to, &target, &stop).and_then(|(records, bytes)| {
         let indexes = copy_indexes(indexes?, to, &target, &stop)?;
-        to.rename_table(unfinished, name).map_err(at_target)?;
+        publish(to, &target, source.usual_ttl(), name).map_err(at_target)?;
         Ok(Copied { records, bytes, indexes })
     });
     drop(deferred);
@@ -160,6 +162,14 @@ fn copy(from: &Db, source: &Table, to: &Db, unfinished: &str, name: &str) -> Out
                 "a part of the copy is left as table {name}, which could not be removed: {error}"
             ))
         }
+    })
+}
+
+/// Gives the copy its name, and its records to come the time to live of the original's.
+fn publish(to: &Db, copy: &Table, usual_ttl: Option<Duration>, name: &str) -> azekura::Result<()> {
+    to.transact(|txn| {
+        txn.rename_table(&copy.name(), name)?;
+        if usual_ttl.is_some() { txn.set_usual_ttl(copy, usual_ttl) } else { Ok(()) }
     })
 }
 
@@ -187,12 +197,15 @@ fn copy_records(
             if stop.load(Ordering::Relaxed) {
                 return Err(Failure::Interrupted("interrupted".to_owned()));
             }
-            let Some((key, value)) = cursor.next().map_err(at_source)? else {
-                is_more = false;
-                break;
-            };
+            is_more = cursor.next().map_err(at_source)?.is_some();
+            let expires = cursor.expires();
+            let Some((key, value)) = cursor.current().map_err(at_source)? else { break };
             let value = value.bytes().map_err(at_source)?;
-            txn.put(target, key, value).map_err(at_target)?;
+            let put = match expires {
+                Some(time) => txn.put_until(target, key, value, time),
+                None => txn.put(target, key, value),
+            };
+            put.map_err(at_target)?;
             in_batch += 1;
             batch_bytes += key.len() + value.len();
         }

@@ -1,6 +1,7 @@
 //! `azekura export`: a table as TSV, from one snapshot. The twin of `import`.
 //!
-//! A line is the key, a tab and the value, escaped (see [`crate::bytes`]).
+//! A line is the key, a tab and the value, escaped (see [`crate::bytes`]). If the record expires, there is a
+//! second tab, and the time at which it does (see [`crate::times`]).
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -8,12 +9,13 @@ use std::path::{Path, PathBuf};
 use azekura::{Db, Table};
 
 use crate::bytes::{Form, FormArg};
-use crate::commands::scan::write_line;
+use crate::commands::scan::write_fields;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::output_file::check_target;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, FollowArg, TableArg};
+use crate::times;
 use crate::units;
 
 /// Bytes gathered before they are written.
@@ -27,7 +29,8 @@ const STDOUT_NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Each line is a key, a tab and a value, with \\t \\n \\r \\\\ \\0 and \\xNN escapes.\n\n\
+    after_help = "Each line is a key, a tab and a value, with \\t \\n \\r \\\\ \\0 and \\xNN escapes. The line of a\n\
+                  record that expires goes on with a tab and expires=N: N milliseconds after 1970.\n\n\
                   Example:\n  azekura export fruit.azk fruit.tsv\n  azekura export fruit.azk | gzip > fruit.tsv.gz"
 )]
 pub struct Args {
@@ -95,7 +98,12 @@ fn copy(
     let (mut records, mut bytes) = (0u64, 0u64);
     while let Some((key, value)) = cursor.next()? {
         line.clear();
-        write_line(key, Some(value.bytes()?), form, &mut line);
+        write_fields(key, Some(value.bytes()?), form, &mut line);
+        if let Some(time) = cursor.expires() {
+            line.push(b'\t');
+            times::write_expires(time, &mut line);
+        }
+        line.push(b'\n');
         stream.write_all(&line).map_err(failed)?;
         records += 1;
         bytes += u64::try_from(line.len()).unwrap_or(0);

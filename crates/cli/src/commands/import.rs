@@ -5,6 +5,9 @@
 //! reports how many rows are durable, all from the first on, and the line to go on from. A carriage return
 //! before the line feed is removed: files from Windows have one. One that belongs to a value is escaped.
 //!
+//! A line may say when its record expires. If that time has come by the clock of the database, the line is
+//! passed over, and counted.
+//!
 //! An interrupt may come while the import waits for input. So another thread then commits and reports. For
 //! that the import is behind a lock, which is not held while waiting for input.
 
@@ -25,6 +28,7 @@ use crate::output;
 use crate::output_file::is_same;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, LimitArgs, TableArg};
+use crate::times;
 use crate::units;
 
 /// Rows in one transaction: enough that the cost of a commit does not matter.
@@ -40,7 +44,9 @@ const BUFFER_BYTES: usize = 256 << 10;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Each line is a key, a tab and a value, with \\t \\n \\r \\\\ \\0 and \\xNN escapes. A key that is\n\
-                  there already gets the new value. What ends the import early is said with the\n\
+                  there already gets the new value. A line may go on with a tab and expires=N: the record is\n\
+                  there until N milliseconds after 1970. A line whose time has come is passed over.\n\
+                  Other records live as the table says. What ends the import early is said with the\n\
                   number of rows that are stored, and --from-line goes on after them.\n\n\
                   Example:\n  azekura create fruit.azk\n  azekura import fruit.azk fruit.tsv\n  zcat fruit.tsv.gz | azekura import fruit.azk -\n  azekura import fruit.azk fruit.tsv --from-line 10001"
 )]
@@ -84,12 +90,21 @@ pub fn run(args: &Args) -> Outcome {
     let read = read_lines(&import, &mut *input, &stop);
     let ended = locked(&import).end(read);
     store::close(db);
-    let (rows, bytes) = ended?;
+    let (Rows { read, expired }, bytes) = ended?;
+    let records = read - expired;
     if args.json {
-        return output::print_json(&serde_json::json!({ "records": rows, "bytes": bytes }));
+        let report = serde_json::json!({ "records": records, "bytes": bytes, "expired": expired });
+        return output::print_json(&report);
     }
-    let rows = units::grouped(rows);
-    output::print_line(&format!("imported {rows} records ({})", units::bytes(bytes)))
+    let but = match expired {
+        0 => String::new(),
+        _ => format!(", without {} that had expired", units::grouped(expired)),
+    };
+    output::print_line(&format!(
+        "imported {} records ({}){but}",
+        units::grouped(records),
+        units::bytes(bytes)
+    ))
 }
 
 /// Commits and reports what was read so far, and ends the program, unless the import ends by itself.
@@ -136,7 +151,7 @@ pub fn import_from(
     };
     let finished = locked(&import).finish();
     match finished {
-        Ok(()) => Ok((locked(&import).durable_rows, bad)),
+        Ok(()) => Ok((locked(&import).durable.read, bad)),
         Err(Failure::Engine(error)) => Err(error),
         Err(failure) => Ok((0, Some(failure.to_string()))),
     }
@@ -182,6 +197,13 @@ fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
+/// How many rows were read, and how many of these had expired.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rows {
+    read: u64,
+    expired: u64,
+}
+
 /// Rows on their way into the table, in one transaction after another.
 struct Import {
     db: Db,
@@ -192,11 +214,12 @@ struct Import {
     from_line: u64,
     progress: Option<Progress>,
     txn: Option<WriteTxn>,
-    batch_rows: u64,
+    /// Rows of the transaction.
+    batch: Rows,
     batch_bytes: u64,
-    /// Rows that are committed. Below, how many of these are durable.
-    rows: u64,
-    durable_rows: u64,
+    /// Rows that are committed. Below, those that are durable.
+    committed: Rows,
+    durable: Rows,
     synced: Instant,
     bytes: u64,
     has_ended: bool,
@@ -212,10 +235,10 @@ impl Import {
             from_line: 1,
             progress: None,
             txn: None,
-            batch_rows: 0,
+            batch: Rows::default(),
             batch_bytes: 0,
-            rows: 0,
-            durable_rows: 0,
+            committed: Rows::default(),
+            durable: Rows::default(),
             synced: Instant::now(),
             bytes: 0,
             has_ended: false,
@@ -232,9 +255,9 @@ impl Import {
         self.bytes += line_bytes;
         if number >= self.from_line {
             self.put_line(strip_line_end(line), number)?;
-            self.batch_rows += 1;
+            self.batch.read += 1;
             self.batch_bytes += line_bytes;
-            if self.batch_rows >= BATCH_ROWS || self.batch_bytes >= BATCH_BYTES {
+            if self.batch.read >= BATCH_ROWS || self.batch_bytes >= BATCH_BYTES {
                 self.commit()?;
             }
         }
@@ -245,22 +268,33 @@ impl Import {
     }
 
     fn put_line(&mut self, line: &[u8], number: u64) -> Outcome {
-        let (key, value) = split_line(line).map_err(|reason| self.bad_line(number, &reason))?;
+        let (key, value, expires) = split_line(line).map_err(|reason| self.bad_line(number, &reason))?;
+        let expires = expires.map(times::read_expires).transpose();
+        let expires = expires.map_err(|reason| self.bad_line(number, &reason))?;
         let key = bytes::read_form(key, self.form).map_err(|reason| self.bad_line(number, &reason))?;
         let value = bytes::read_form(value, self.form).map_err(|reason| self.bad_line(number, &reason))?;
         let txn = self.txn.get_or_insert_with(|| self.db.write());
-        match txn.put(&self.table, &key, &value) {
+        let done = match expires {
+            Some(time) if time <= txn.time() => {
+                self.batch.expired += 1;
+                return Ok(());
+            }
+            Some(time) => txn.put_until(&self.table, &key, &value, time),
+            None => txn.put(&self.table, &key, &value),
+        };
+        match done {
             Err(error @ azekura::Error::TooLarge { .. }) => Err(self.bad_line(number, &error.to_string())),
             other => Ok(other?),
         }
     }
 
     fn commit(&mut self) -> Outcome {
-        let rows = std::mem::take(&mut self.batch_rows);
+        let rows = std::mem::take(&mut self.batch);
         self.batch_bytes = 0;
         if let Some(txn) = self.txn.take() {
             txn.commit()?;
-            self.rows += rows;
+            self.committed.read += rows.read;
+            self.committed.expired += rows.expired;
         }
         if self.synced.elapsed() >= SYNC_INTERVAL { self.sync() } else { Ok(()) }
     }
@@ -268,7 +302,7 @@ impl Import {
     fn sync(&mut self) -> Outcome {
         self.synced = Instant::now();
         self.db.sync()?;
-        self.durable_rows = self.rows;
+        self.durable = self.committed;
         Ok(())
     }
 
@@ -281,20 +315,20 @@ impl Import {
 
     /// Ends the import, after a failure or without one. Returns the numbers of rows and of bytes, or a
     /// failure that says how many rows are stored.
-    fn end(&mut self, read: Outcome) -> Outcome<(u64, u64)> {
+    fn end(&mut self, read: Outcome) -> Outcome<(Rows, u64)> {
         self.has_ended = true;
         let finished = self.finish();
         self.progress = None;
         let Err(failure) = read.and(finished) else {
-            return Ok((self.rows, self.bytes));
+            return Ok((self.committed, self.bytes));
         };
-        let rows = self.durable_rows;
-        let stored = match rows {
+        let Rows { read, expired } = self.durable;
+        let stored = match read - expired {
             0 => "no row is stored".to_owned(),
             1 => "1 row is stored".to_owned(),
-            _ => format!("{} rows are stored", units::grouped(rows)),
+            rows => format!("{} rows are stored", units::grouped(rows)),
         };
-        let next = self.from_line.saturating_add(rows);
+        let next = self.from_line.saturating_add(read);
         Err(failure.at(self.db.path()).noted(&format!("{stored}; go on with --from-line {next}")))
     }
 }
@@ -304,11 +338,18 @@ fn strip_line_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-fn split_line(line: &[u8]) -> Result<(&[u8], &[u8]), String> {
+/// The fields of a line: the key, the value, and when the record expires, if that is said.
+type Fields<'a> = (&'a [u8], &'a [u8], Option<&'a [u8]>);
+
+fn split_line(line: &[u8]) -> Result<Fields<'_>, String> {
     let mut fields = line.split(|&byte| byte == b'\t');
-    match (fields.next(), fields.next(), fields.next()) {
-        (Some(key), Some(value), None) => Ok((key, value)),
-        (_, None, _) => Err("no tab between a key and a value".to_owned()),
+    let (key, value, expires) = (fields.next(), fields.next(), fields.next());
+    match (key, value, expires, fields.next()) {
+        (Some(key), Some(value), None, _) => Ok((key, value, None)),
+        (_, None, ..) => Err("no tab between a key and a value".to_owned()),
+        (Some(key), Some(value), Some(time), None) if time.starts_with(times::EXPIRES) => {
+            Ok((key, value, Some(time)))
+        }
         _ => Err("more than one tab (a tab inside a value is written \\t)".to_owned()),
     }
 }
@@ -327,8 +368,10 @@ mod tests {
 
     #[test]
     fn a_line_has_one_tab() {
-        assert_eq!(split_line(b"a\tb"), Ok((&b"a"[..], &b"b"[..])));
-        assert_eq!(split_line(b"\t"), Ok((&b""[..], &b""[..])));
+        assert_eq!(split_line(b"a\tb"), Ok((&b"a"[..], &b"b"[..], None)));
+        assert_eq!(split_line(b"\t"), Ok((&b""[..], &b""[..], None)));
+        assert_eq!(split_line(b"a\tb\texpires=5"), Ok((&b"a"[..], &b"b"[..], Some(&b"expires=5"[..]))));
+        assert!(split_line(b"a\tb\texpires=5\t").is_err());
         assert!(split_line(b"").is_err());
         assert!(split_line(b"a").is_err());
         assert!(split_line(b"a\tb\tc").is_err());

@@ -31,6 +31,7 @@ pub mod shards;
 pub mod shrink;
 pub mod stream;
 pub mod tables;
+pub mod ttl;
 pub mod verify;
 pub mod watch;
 

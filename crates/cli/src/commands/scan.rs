@@ -77,10 +77,15 @@ fn write_record(
 
 /// Appends a record's line: the key, a tab and the value, then a line feed.
 pub fn write_line(key: &[u8], value: Option<&[u8]>, form: Form, line: &mut Vec<u8>) {
+    write_fields(key, value, form, line);
+    line.push(b'\n');
+}
+
+/// Appends the key, a tab and the value.
+pub fn write_fields(key: &[u8], value: Option<&[u8]>, form: Form, line: &mut Vec<u8>) {
     bytes::write_form(key, form, line);
     if let Some(value) = value {
         line.push(b'\t');
         bytes::write_form(value, form, line);
     }
-    line.push(b'\n');
 }

@@ -319,6 +319,27 @@ fn a_record_with_a_time_to_live_goes_by_itself() {
 }
 
 #[test]
+fn a_table_gets_another_time_to_live() {
+    let place = Place::with_database();
+    let stays = "records of table \"main\" live until they are removed\n";
+    assert_eq!(place.run(["ttl", "db.azk"]).succeeds().stdout(), stays);
+    place.run(["set", "db.azk", "apple", "red"]).succeeds();
+    let told = place.run(["ttl", "db.azk", "0.001"]).succeeds().stdout().to_owned();
+    assert_eq!(told, "records of table \"main\" live for 0.001 seconds\n");
+    assert_eq!(place.run(["ttl", "db.azk"]).succeeds().stdout(), told);
+    place.run(["set", "db.azk", "pear", "green"]).succeeds();
+    place.run(["get", "db.azk", "pear"]).fails(1, "no key pear");
+    assert_eq!(place.run(["get", "db.azk", "apple"]).succeeds().stdout(), "red\n");
+    let json = place.run(["ttl", "db.azk", "-t", "main", "3600", "--json"]).succeeds().stdout().to_owned();
+    assert!(json.contains("\"ttl\": 3600.0") || json.contains("\"ttl\":3600.0"), "{json}");
+    assert_eq!(place.run(["ttl", "db.azk", "none"]).succeeds().stdout(), stays);
+    place.run(["set", "db.azk", "pear", "green"]).succeeds();
+    assert_eq!(place.run(["get", "db.azk", "pear"]).succeeds().stdout(), "green\n");
+    place.run(["ttl", "db.azk", "0"]).fails(2, "at least 0.001 seconds");
+    place.run(["ttl", "db.azk", "-t", "gone", "5"]).fails(2, "no table named");
+}
+
+#[test]
 fn numbers_are_merged() {
     let place = Place::with_database();
     let number = |n: i64| n.to_le_bytes().iter().map(|b| format!("{b:02x}")).collect::<String>() + "\n";

@@ -45,6 +45,63 @@ fn any_bytes_survive_export_and_import() {
 }
 
 #[test]
+fn records_are_exported_and_imported_with_the_time_at_which_they_expire() {
+    let place = Place::with_database();
+    for (key, ttl) in [("a", "100"), ("c", "0.001"), ("d", "5000.5")] {
+        place.run(["set", "db.azk", key, "1", "--ttl", ttl]).succeeds();
+    }
+    place.run(["set", "db.azk", "b", "2"]).succeeds();
+    let exported = place.run(["export", "db.azk"]).succeeds().stdout().to_owned();
+    let lines: Vec<&str> = exported.lines().collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("a\t1\texpires=1") && lines[1] == "b\t2", "{exported}");
+    let hex = place.run(["export", "--hex", "db.azk"]).succeeds().stdout().to_owned();
+    assert_eq!(hex, exported.replace("a\t1", "61\t31").replace("b\t2", "62\t32").replace("d\t1", "64\t31"));
+    // What is imported again expires at the same time, also in a table whose records live otherwise.
+    place.run(["create", "copy.azk", "--hash", "--ttl", "9"]).succeeds();
+    place.run_with_input(["import", "copy.azk"], exported.as_bytes()).succeeds();
+    place.run_with_input(["import", "copy.azk", "--hex"], hex.as_bytes()).succeeds();
+    let copied = place.run(["export", "copy.azk"]).succeeds().stdout().to_owned();
+    let mut copied: Vec<&str> = copied.lines().collect();
+    copied.sort_unstable();
+    assert_eq!((copied[0], copied[2]), (lines[0], lines[2]));
+    assert!(copied[1].starts_with("b\t2\texpires=1"), "as the table says: {}", copied[1]);
+    // What has expired meanwhile leaves what is there.
+    let old = format!("b\tnew\texpires=1600000000000\ne\t5\texpires=1600000000000\n{}\n", lines[2]);
+    let ran = place.run_with_input(["import", "db.azk"], old.as_bytes()).succeeds();
+    assert_eq!(
+        ran.stdout().trim_end(),
+        format!("imported 1 records ({} B), without 2 that had expired", old.len())
+    );
+    let ran = place.run_with_input(["import", "--json", "db.azk"], old.as_bytes()).succeeds();
+    assert_eq!((&ran.json_lines()[0]["records"], &ran.json_lines()[0]["expired"]), (&1.into(), &2.into()));
+    assert_eq!(place.run(["export", "db.azk"]).succeeds().stdout(), exported);
+    for bad in ["f\t1\texpires=", "f\t1\texpires=-1", "f\t1\texpires=1\t"] {
+        place.run_with_input(["import", "db.azk"], bad.as_bytes()).fails(2, "line 1");
+    }
+}
+
+#[test]
+fn a_copied_table_has_the_times_of_its_original() {
+    let place = Place::with_database();
+    place.run(["create", "db.azk", "-t", "t", "--ttl", "500"]).succeeds();
+    place.run(["set", "db.azk", "-t", "t", "usual", "1"]).succeeds();
+    place.run(["set", "db.azk", "-t", "t", "longer", "2", "--ttl", "9000"]).succeeds();
+    place.run(["ttl", "db.azk", "-t", "t", "none"]).succeeds();
+    place.run(["set", "db.azk", "-t", "t", "stays", "3"]).succeeds();
+    place.run(["ttl", "db.azk", "-t", "t", "700"]).succeeds();
+    place.run(["create", "other.azk"]).succeeds();
+    let exported = place.run(["export", "db.azk", "-t", "t"]).succeeds().stdout().to_owned();
+    assert_eq!(exported.matches("expires=").count(), 2, "{exported}");
+    place.run(["copy-table", "db.azk", "t", "copy"]).succeeds();
+    place.run(["copy-table", "db.azk", "t", "copy", "--to-file", "other.azk"]).succeeds();
+    for file in ["db.azk", "other.azk"] {
+        assert_eq!(place.run(["export", file, "-t", "copy"]).succeeds().stdout(), exported, "{file}");
+        let usual = place.run(["ttl", file, "-t", "copy"]).succeeds().stdout().to_owned();
+        assert_eq!(usual, "records of table \"copy\" live for 700 seconds\n");
+    }
+}
+
+#[test]
 fn many_batches_are_imported_from_a_pipe() {
     let place = Place::new();
     place.run(["create", "db.azk", "--hash"]).succeeds();

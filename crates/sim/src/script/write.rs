@@ -33,15 +33,17 @@ pub enum Write {
     Replace(usize),
     /// Gives each of two tables the other's name.
     Exchange(usize, usize),
+    /// What is put into the table from then on lives for so many times of long; 0: until it is removed.
+    Lives(usize, u32),
 }
 
 impl Write {
-    /// The table that is written to. None if tables are made, renamed or dropped.
+    /// The table that is written to. None if tables are changed themselves.
     pub(super) fn table(&self) -> Option<usize> {
         match self {
             Write::Put(t, ..) | Write::PutFor(t, ..) | Write::Expired(t, _) => Some(*t),
             Write::Merge(t, ..) | Write::Remove(t, _) | Write::Range(t, ..) | Write::Clear(t) => Some(*t),
-            Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) => None,
+            Write::Toggle(_) | Write::Replace(_) | Write::Exchange(..) | Write::Lives(..) => None,
         }
     }
 }

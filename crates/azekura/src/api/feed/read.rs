@@ -1,13 +1,14 @@
 //! Reading the feed.
 
 use super::settings::FeedRecords;
+use crate::base::clock::time_of;
 use crate::base::error::{Error, Result};
 use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
 use crate::engine::{Db, no_feed};
 use crate::format::feed::{FeedContent, PartPlace, RawChange, parse_part_key, part_key};
 use std::collections::VecDeque;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// Parts are read ahead up to so many bytes.
 const AHEAD_BYTES: usize = 1 << 20;
@@ -333,9 +334,4 @@ impl Feed {
         let (time, expires) = (time_of(place.time_ms), until.map(time_of));
         Ok(Change { commit: part.commit, time, table: place.table(&part.bytes), kind, expires })
     }
-}
-
-/// A time in milliseconds since 1970.
-fn time_of(ms: u64) -> SystemTime {
-    UNIX_EPOCH.checked_add(Duration::from_millis(ms)).unwrap_or(UNIX_EPOCH)
 }

@@ -8,6 +8,7 @@ use crate::engine::changes::TableChanges;
 use crate::engine::history::{ReadSet, conflict_error, own_error};
 use crate::engine::indexes::are_same;
 use crate::engine::state::State;
+use crate::format::frame::TableChange;
 
 impl Commit {
     /// Checks for conflicts and gives the commit its number.
@@ -45,9 +46,12 @@ impl Commit {
     }
 }
 
-/// Whether the names that a commit has looked up are those of the same tables as they were then.
+/// Whether the names that a commit has looked up are those of the same tables as they were then, and the
+/// tables are there whose records are to live otherwise.
 #[cold]
 pub(super) fn check_changes(state: &State, names: &Names, changes: &TableChanges) -> Result<()> {
+    let lives = changes.list.iter().filter(|change| matches!(change, TableChange::Lives(..)));
+    lives.map(TableChange::id).try_for_each(|id| state.table(id).map(drop))?;
     match names.changed(changes) {
         Some(name) => Err(conflict_error(name)),
         None => match names.refused(state, &changes.list) {

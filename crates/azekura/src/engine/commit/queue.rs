@@ -99,7 +99,7 @@ fn changed(tables: Option<Box<TableChanges>>) -> Option<Ready> {
 
 /// What of the changes the log is told.
 fn logged(changes: &[TableChange]) -> &[TableChange] {
-    // Without those that a fault forgets: what was renamed or dropped.
+    // Without those that a fault forgets: what was renamed or dropped, and whose records live otherwise.
     let made = |change: &TableChange| matches!(change, TableChange::Made(_));
     let first = if fault!("forget_rename") { changes.partition_point(|change| !made(change)) } else { 0 };
     &changes[first..]

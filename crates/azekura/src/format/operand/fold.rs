@@ -108,13 +108,16 @@ impl Fold {
                 Some(value) => number(value, Expiry::NEVER),
                 None => Err(operand),
             },
-            SoFar::Long(gathering) => match gathering.value() {
-                Gathered::Value(bytes, expiry) => Ok(Some((Tag::Put, FoldedBytes::Long(bytes), expiry))),
-                Gathered::Parts(bytes) | Gathered::Operand(bytes) => {
-                    Ok(Some((Tag::Operand, FoldedBytes::Long(bytes), Expiry::NEVER)))
+            SoFar::Long(gathering) => {
+                let expiry = gathering.expiry();
+                match gathering.value() {
+                    Gathered::Value(bytes, expiry) => Ok(Some((Tag::Put, FoldedBytes::Long(bytes), expiry))),
+                    Gathered::Parts(bytes) | Gathered::Operand(bytes) => {
+                        Ok(Some((Tag::Operand, FoldedBytes::Long(bytes), expiry)))
+                    }
+                    Gathered::Clash(clash) => Err(clash),
                 }
-                Gathered::Clash(clash) => Err(clash),
-            },
+            }
         }
     }
 }

@@ -80,6 +80,11 @@ impl Gathering {
         self.base.is_none() && self.clash.is_none()
     }
 
+    /// When the value expires, as far as its base has come.
+    pub(super) fn expiry(&self) -> Expiry {
+        self.base.unwrap_or(Expiry::NEVER)
+    }
+
     /// Adds what is older: an operand, or the base. REQUIRES: `goes_on`.
     pub(crate) fn add(&mut self, content: Content<'_>) -> Result<()> {
         let Content { tag, value, expiry } = content;
@@ -280,13 +285,13 @@ pub(crate) fn value_of<V: Deref<Target = [u8]>>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::long::{bytes_of, stored_apart};
+    use super::super::long::{bytes_of, expiry_of, stored_apart};
     use super::super::operator::{APPEND, APPEND_APART, UNION, UNION_APART};
     use super::*;
     use crate::base::codec::usize_of;
     use crate::base::key::TableKind;
     use crate::format::expiry::WORD_BYTES;
-    use crate::format::operand::{ABSENT, Given, Merge, STORED_BYTES};
+    use crate::format::operand::{ABSENT, Fold, Given, Merge, STORED_BYTES};
 
     fn random(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut x = seed;
@@ -514,10 +519,15 @@ mod tests {
                     assert_eq!(value.len(), 18);
                     expiry
                 }
-                Gathered::Parts(bytes) => Long::decode(&bytes).unwrap().base.unwrap(),
+                Gathered::Parts(bytes) => expiry_of(&bytes),
                 _ => panic!(),
             };
             assert_eq!(expiry, Expiry::at(77));
+            // And a reader is told.
+            let mut fold = Fold::new(0);
+            fold.add(Content { tag: Tag::Operand, value: b"\x0aab", expiry: Expiry::NEVER }).unwrap();
+            fold.add(content).unwrap();
+            assert!(matches!(fold.end(), Ok(Some((_, _, until))) if until == Expiry::at(77)));
         }
     }
 }

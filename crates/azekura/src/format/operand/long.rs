@@ -49,6 +49,11 @@ pub(crate) fn is_gathered(bytes: &[u8]) -> bool {
     bytes.first() == Some(&PARTS)
 }
 
+/// When the value expires that was gathered.
+pub(crate) fn expiry_of(bytes: &[u8]) -> Expiry {
+    Long::read(bytes).and_then(|long| long.base).unwrap_or(Expiry::NEVER)
+}
+
 /// Some bytes of a value or operand.
 #[derive(Clone, Copy)]
 pub(super) enum Part<'a> {

@@ -18,6 +18,8 @@ pub(in crate::format) const TAGS_DIFFER: u8 = 255;
 /// The bits of `shape`.
 pub(in crate::format) const SHAPE_GENERAL: u8 = 1;
 pub(in crate::format) const SHAPE_EXPIRING: u8 = 2;
+/// The largest `shape`.
+pub(crate) const SHAPE_MAX: u8 = SHAPE_GENERAL | SHAPE_EXPIRING;
 /// Before the residuals of the column of expiries: its width and its base.
 pub(in crate::format) const EXPIRIES_HEADER_BYTES: usize = 1 + 8;
 

@@ -53,6 +53,7 @@ impl WriteTxn {
                 None => *buffer = buffer.anew(),
             }
         }
+        self.restore_lifetimes();
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Making, opening, renaming and dropping tables in a transaction.
+//! Making, opening, renaming and dropping tables in a transaction, and how long their records live.
 
 use super::{Changes, missing};
 use crate::base::error::{Error, Result};
@@ -8,8 +8,10 @@ use crate::engine::state::{State, TableState};
 use crate::engine::{Table, conflict_error};
 use crate::format::ranges::Range;
 use crate::txn::buffer::TableBuffer;
+use crate::txn::expiry::lifetime_ms;
 use crate::txn::write::WriteTxn;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn exists(name: &str) -> Error {
     Error::TableExists { name: name.to_owned() }
@@ -25,8 +27,8 @@ impl WriteTxn {
     /// and before that for this transaction alone: for everybody else the handle is one of a table that is
     /// not there ([`Error::NoSuchTable`]). So it stays if the transaction comes to nothing.
     ///
-    /// A commit that makes, renames or drops tables is durable, whatever the transaction's
-    /// [durability](crate::WriteOptions::durability) is.
+    /// A commit that makes, renames or drops tables, or says how long their records live, is durable,
+    /// whatever the transaction's [durability](crate::WriteOptions::durability) is.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("azekura-doc-txn-make-{}.azk", std::process::id()));
@@ -158,12 +160,65 @@ impl WriteTxn {
         let changes = self.changes();
         changes.names.insert(name.into(), None);
         changes.renamed.remove(&table.id);
+        changes.lives.remove(&table.id);
         if changes.made.remove(&table.id).is_some() {
             changes.unmade.insert(table.id);
         } else {
             changes.dropped.insert(table.id);
         }
         Ok(())
+    }
+
+    /// Says how long a table's records live from now on if the put does not say otherwise: see
+    /// [`Table::set_usual_ttl`]. It holds for what this transaction puts after this call, also in a table
+    /// that it has made, and for all others from the commit on. (A transaction that has written to the table
+    /// before goes on as it began.) Of several that say so the last to be committed counts.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-txn-ttl-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Options, TableKind};
+    /// use std::time::Duration;
+    /// # let db = Db::open(&path, Options::new())?;
+    /// let mut txn = db.write();
+    /// let pages = txn.create_table("pages", TableKind::Hash)?;
+    /// txn.set_usual_ttl(&pages, Some(Duration::from_secs(60)))?;
+    /// txn.put(&pages, "/", "<html>")?;                           // for a minute
+    /// txn.commit()?;
+    /// assert_eq!(pages.usual_ttl(), Some(Duration::from_secs(60)));
+    /// # drop(pages); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](WriteTxn::put); `Invalid` for a time of less than a millisecond, or of more than 1,100
+    /// years. `NoSuchTable` here or at the commit if the table was dropped.
+    pub fn set_usual_ttl(&mut self, table: &Table, ttl: Option<Duration>) -> Result<()> {
+        let ttl_ms = ttl.map_or(Ok(0), lifetime_ms)?;
+        self.db.engine.check_writable()?;
+        self.buffer(table)?.ttl_ms = ttl_ms;
+        self.changes().lives.insert(table.id, ttl_ms);
+        Ok(())
+    }
+
+    /// How long a table's records live if the put does not say otherwise, as this transaction sees it: with
+    /// what it has said itself. None if until they are removed, or if the table is not there.
+    pub fn usual_ttl(&self, table: &Table) -> Option<Duration> {
+        let own = self.tables.as_ref();
+        let said = own.and_then(|own| own.changes.lives.get(&table.id)).copied();
+        let ttl_ms = said.or_else(|| Some(self.db.engine.state.load().tables.get(table.id)?.ttl_ms))?;
+        let is_there = own.is_none_or(|own| own.expect(table).is_ok());
+        (is_there && ttl_ms > 0).then(|| Duration::from_millis(ttl_ms))
+    }
+
+    /// How long the records of each table live that this transaction has written to, after what was done with
+    /// tables was rolled back.
+    pub(in crate::txn) fn restore_lifetimes(&mut self) {
+        let Some(own) = &self.tables else { return };
+        let state = self.db.engine.state.load();
+        for buffer in &mut self.buffers {
+            let outside = || state.tables.get(buffer.table).map_or(0, |table| table.ttl_ms);
+            buffer.ttl_ms = own.changes.lives.get(&buffer.table).copied().unwrap_or_else(outside);
+        }
     }
 
     fn changes(&mut self) -> &mut Changes {

@@ -161,6 +161,149 @@ fn copies_and_what_salvage_finds_expire_when_the_original_does() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+/// What is put into a table lives so long.
+fn lives(db: &Db, lives_ms: Option<u64>) {
+    let t = db.open_table("t").unwrap();
+    assert_eq!(t.usual_ttl(), lives_ms.map(ms));
+    t.put("probe", "1").unwrap();
+    let lifetime = lives_ms.map_or(Lifetime::Unlimited, |n| Lifetime::Left(ms(n)));
+    assert_eq!(t.ttl("probe").unwrap(), Some(lifetime));
+    t.remove("probe").unwrap();
+}
+
+#[test]
+fn a_table_may_get_another_time_and_what_is_there_keeps_its_own() {
+    let dir = std::env::temp_dir().join(format!("azekura-expiry-usual-{}", std::process::id()));
+    let _gone = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    let at = |name: String| dir.join(name);
+    crate::common::watch(Duration::from_secs(120));
+    let time = Time::new();
+    let path = at("db".into());
+    let mut db = options(&time).open(&path).unwrap();
+    db.table("t", TableKind::Ordered).unwrap().put("first", "1").unwrap();
+    let follower = options(&time).freshness(Freshness::Log).open(&path).unwrap();
+    let theirs = follower.open_table("t").unwrap();
+    let mut left = vec![("first".to_owned(), Lifetime::Unlimited)];
+    for (i, usual) in [Some(50_000), Some(90_000), None, Some(70_000)].into_iter().enumerate() {
+        let t = db.open_table("t").unwrap();
+        t.set_usual_ttl(usual.map(ms)).unwrap();
+        let key = format!("after {i}");
+        t.put(&key, "1").unwrap();
+        left.push((key, usual.map_or(Lifetime::Unlimited, |n| Lifetime::Left(ms(n)))));
+        lives(&db, usual);
+        let found = |t: &azekura::Table| {
+            left.iter().for_each(|(key, lifetime)| assert_eq!(t.ttl(key).unwrap(), Some(*lifetime), "{key}"));
+            assert_eq!(t.count().unwrap(), left.len() as u64);
+        };
+        found(&t);
+        db.sync().unwrap();
+        assert_eq!(theirs.usual_ttl(), usual.map(ms), "a follower has it from the log");
+        found(&theirs);
+        // What is copied of the log, of a checkpoint, and by a backup.
+        let copies = [at(format!("copy {i}")), at(format!("restored {i}")), at(format!("saved {i}"))];
+        db.copy_to(&copies[0], |_| {}).unwrap();
+        let mut stream = Vec::new();
+        db.backup_to(&mut stream, |_| {}).unwrap();
+        azekura::restore_stream(&mut stream.as_slice(), &copies[1], |_| {}).unwrap();
+        db.backup(at("repository".into()), |_| {}).unwrap();
+        let repository = azekura::Repository::open(at("repository".into())).unwrap();
+        repository.restore(azekura::Which::Newest, &copies[2], |_| {}).unwrap();
+        for copy in copies {
+            let copied = options(&time).open(&copy).unwrap();
+            lives(&copied, usual);
+            found(&copied.open_table("t").unwrap());
+            copied.close().unwrap();
+        }
+        db.flush().unwrap();
+        assert_eq!(theirs.usual_ttl(), usual.map(ms), "and from a checkpoint");
+        drop(t);
+        db.close().unwrap();
+        db = options(&time).open(&path).unwrap();
+        lives(&db, usual);
+    }
+    time.go_on(70_000);
+    assert_eq!(db.open_table("t").unwrap().count().unwrap(), 3, "two have gone");
+    drop(theirs);
+    follower.close().unwrap();
+    db.close().unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn the_time_of_a_table_is_changed_with_its_transaction_or_not_at_all() {
+    let (storage, time) = (MemStorage::default(), Time::new());
+    let db = open(&storage, &time);
+    let t = db.table("t", TableKind::Hash).unwrap();
+    let (minute, hour) = (ms(60_000), ms(3_600_000));
+    for wrong in [Duration::ZERO, Duration::MAX, Duration::from_micros(999)] {
+        assert!(matches!(t.set_usual_ttl(Some(wrong)), Err(Error::Invalid { .. })), "{wrong:?}");
+    }
+    let mut w = db.write();
+    w.put(&t, "before", "1").unwrap();
+    w.set_usual_ttl(&t, Some(minute)).unwrap();
+    w.put(&t, "after", "2").unwrap();
+    assert_eq!((w.usual_ttl(&t), t.usual_ttl()), (Some(minute), None));
+    t.put("by another", "3").unwrap();
+    let ttl = |w: &azekura::WriteTxn, key: &str| w.ttl(&t, key).unwrap();
+    assert_eq!(ttl(&w, "before"), Some(Lifetime::Unlimited));
+    assert_eq!(ttl(&w, "after"), Some(Lifetime::Left(minute)));
+    w.rollback();
+    assert_eq!(t.usual_ttl(), None);
+    // A typed table and a made one; one that is dropped takes its time along.
+    let typed: TypedTable<str, str> = TypedTable::over(t.clone());
+    typed.set_usual_ttl(Some(hour)).unwrap();
+    assert_eq!(typed.usual_ttl(), Some(hour));
+    let mut w = db.write();
+    typed.write_in(&mut w).set_usual_ttl(Some(minute)).unwrap();
+    let made = w.create_table("made", TableKind::Ordered).unwrap();
+    w.set_usual_ttl(&made, Some(hour)).unwrap();
+    w.put(&made, "k", "v").unwrap();
+    assert_eq!(w.usual_ttl(&made), Some(hour));
+    w.rename_table("made", "other").unwrap();
+    w.commit().unwrap();
+    assert_eq!((t.usual_ttl(), made.usual_ttl()), (Some(minute), Some(hour)));
+    assert_eq!(made.ttl("k").unwrap(), Some(Lifetime::Left(hour)));
+    let mut w = db.write();
+    w.set_usual_ttl(&made, None).unwrap();
+    w.drop_table("other").unwrap();
+    assert_eq!(w.usual_ttl(&made), None);
+    assert!(matches!(w.set_usual_ttl(&made, None), Err(Error::NoSuchTable { .. })));
+    w.commit().unwrap();
+    // Two at once: the last to be committed counts. Who has dropped the table meanwhile is first.
+    let (mut one, mut two) = (db.write(), db.write());
+    one.set_usual_ttl(&t, Some(hour)).unwrap();
+    two.set_usual_ttl(&t, None).unwrap();
+    two.put(&t, "two", "2").unwrap();
+    two.commit().unwrap();
+    one.put(&t, "one", "1").unwrap();
+    one.commit().unwrap();
+    assert_eq!(t.usual_ttl(), Some(hour));
+    assert_eq!(t.ttl("two").unwrap(), Some(Lifetime::Unlimited));
+    let mut late = db.write();
+    late.set_usual_ttl(&t, None).unwrap();
+    db.drop_table("t").unwrap();
+    assert!(matches!(late.commit(), Err(Error::NoSuchTable { name }) if name == "t"));
+}
+
+#[test]
+fn the_feed_goes_on_when_a_table_gets_another_time_and_says_nothing_of_it() {
+    let (storage, time) = (MemStorage::default(), Time::new());
+    let db = open(&storage, &time);
+    let t = db.table("t", TableKind::Ordered).unwrap();
+    t.set_feed(Some(FeedContent::Both)).unwrap();
+    let begun = newest(&db);
+    t.set_usual_ttl(Some(ms(500))).unwrap();
+    t.put("a", "1").unwrap();
+    db.transact(|w| {
+        w.set_usual_ttl(&t, None)?;
+        w.put(&t, "b", "22")
+    })
+    .unwrap();
+    let gone = Some(time.ms() + 500);
+    assert_eq!(fed(&db, begun), [("a".into(), Some(1), gone), ("b".into(), Some(2), None)]);
+}
+
 #[test]
 fn nobody_conflicts_with_time_but_with_other_writers_as_ever() {
     let (storage, time) = (MemStorage::default(), Time::new());

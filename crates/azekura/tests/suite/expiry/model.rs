@@ -263,13 +263,42 @@ impl World {
         format!("{op} {} {key:?} {ttl} {:?}", t.name(), old.map(|old| old.1))
     }
 
+    /// What the tables hold, and how long what is put lives.
+    fn contents(&self) -> Vec<(Map, Option<u64>)> {
+        self.tables.iter().map(|of| (of.map.clone(), of.usual_ms)).collect()
+    }
+
+    fn set_contents(&mut self, contents: Vec<(Map, Option<u64>)>) {
+        self.tables.iter_mut().zip(contents).for_each(|(of, (map, usual_ms))| {
+            (of.map, of.usual_ms) = (map, usual_ms);
+        });
+    }
+
     fn transaction(&mut self) -> String {
-        let before: Vec<Map> = self.tables.iter().map(|of| of.map.clone()).collect();
+        let before = self.contents();
         let mut txn = Some(self.db().write());
-        let mut said = Vec::new();
+        let (mut said, mut points) = (Vec::new(), Vec::new());
         for _ in 0..1 + self.rng.below(200) {
             let i = self.rng.below(self.tables.len() as u64) as usize;
-            said.push(self.write(i, &mut txn));
+            let what = self.rng.below(60);
+            match (what, txn.as_mut()) {
+                (0, Some(w)) => {
+                    let usual_ms = self.any_usual();
+                    w.set_usual_ttl(&self.tables[i].table, usual_ms.map(ms)).unwrap();
+                    self.tables[i].usual_ms = usual_ms;
+                    said.push(format!("{i} lives {usual_ms:?}"));
+                }
+                (1, Some(w)) => points.push((w.savepoint(), self.contents())),
+                (2, Some(w)) if !points.is_empty() => {
+                    points.truncate(self.rng.below(points.len() as u64) as usize + 1);
+                    let (point, then) = points.last().expect("one is left");
+                    w.rollback_to(point).unwrap();
+                    let then = then.clone();
+                    self.set_contents(then);
+                    said.push("rollback to a savepoint".into());
+                }
+                _ => said.push(self.write(i, &mut txn)),
+            }
         }
         let txn = txn.expect("it is there");
         for of in &self.tables {
@@ -277,7 +306,7 @@ impl World {
         }
         if self.rng.one_in(4) {
             txn.rollback();
-            self.tables.iter_mut().zip(before).for_each(|(of, map)| of.map = map);
+            self.set_contents(before);
             return "rollback".into();
         }
         txn.commit().unwrap();
@@ -291,6 +320,21 @@ impl World {
         of.table.remove_range(&from[..]..&to[..]).unwrap();
         of.map.retain(|key, _| *key < from || *key >= to);
         format!("remove {from:?}..")
+    }
+
+    /// How long the records of a table live from then on.
+    fn change_usual(&mut self) -> String {
+        let i = self.rng.below(self.tables.len() as u64) as usize;
+        let usual_ms = self.any_usual();
+        let of = &mut self.tables[i];
+        of.table.set_usual_ttl(usual_ms.map(ms)).unwrap();
+        assert_eq!(of.table.usual_ttl(), usual_ms.map(ms));
+        of.usual_ms = usual_ms;
+        format!("records of {} live {usual_ms:?}", of.table.name())
+    }
+
+    fn any_usual(&mut self) -> Option<u64> {
+        [None, Some(1), Some(700), Some(30_000)][self.rng.below(4) as usize]
     }
 
     fn index(&mut self) -> String {
@@ -397,7 +441,8 @@ impl World {
                 self.db().compact().unwrap();
                 "compact".into()
             }
-            86..=89 => self.remove_range(),
+            86..=88 => self.remove_range(),
+            89 => self.change_usual(),
             90..=92 => self.index(),
             93..=95 => self.reopen(),
             96 | 97 => {

@@ -89,21 +89,24 @@ impl<'a> File<'a> {
         let whole = rest.len();
         let record = doc.sequence("record", rest);
         let apply = record.num("sequence") > *last;
-        let (mut changed, mut ranks) = (BTreeSet::new(), Vec::new());
+        let (mut changed, mut renamed, mut ranks) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         for _ in 0..record.num("parts") {
             let part = doc.sequence("part", rest);
             self.seen.forms[part.num("form") as usize] += 1;
             let form = |name| part.num("form") == doc.constant(name);
             let rank = if form("form_cache") {
-                2
+                3
             } else {
-                ["form_dropped", "form_renamed", "form_table"].into_iter().position(form).unwrap_or(3)
+                let forms = ["form_dropped", "form_renamed", "form_lives", "form_table"];
+                forms.into_iter().position(form).unwrap_or(4)
             };
             ranks.push(rank);
             assert!(ranks.is_sorted(), "parts that change tables, in another order: {ranks:?}");
-            if ["form_table", "form_cache", "form_renamed", "form_dropped"].into_iter().any(form) {
+            let changes = ["form_table", "form_cache", "form_renamed", "form_lives", "form_dropped"];
+            if changes.into_iter().any(form) {
                 let id = part.num("table");
-                assert!(changed.insert(id), "two parts change table {id}");
+                let has_name = form("form_lives") && renamed.contains(&id);
+                assert!(changed.insert(id) || has_name, "two parts change table {id}");
                 let is_new = apply && record.num("sequence") > self.tables_until;
                 assert!(part.list("segments").is_empty() && part.list("ranges").is_empty());
                 if form("form_table") || form("form_cache") {
@@ -114,7 +117,14 @@ impl<'a> File<'a> {
                         self.name(id, &made);
                         assert!(tables.insert(id, Sorted::new()).is_none());
                     }
+                } else if form("form_lives") {
+                    let lives = doc.sequence("caching", rest).num("lives_ms");
+                    if is_new && tables.contains_key(&id) {
+                        self.lifetimes.remove(&id);
+                        self.lifetimes.extend((lives > 0).then_some((id, lives)));
+                    }
                 } else if form("form_renamed") {
+                    assert!(renamed.insert(id));
                     let renamed = doc.sequence("renamed", rest);
                     assert_ne!(renamed.bytes("name").first(), Some(&0));
                     if let Some(known) = self.names.get_mut(&id).filter(|_| is_new) {
@@ -122,6 +132,7 @@ impl<'a> File<'a> {
                     }
                 } else if is_new {
                     self.names.remove(&id);
+                    self.lifetimes.remove(&id);
                     tables.remove(&id);
                 }
                 continue;

@@ -53,7 +53,7 @@ pub struct Seen {
     pub empty: usize,
     pub vouching_jumps: usize,
     pub jumps: usize,
-    pub forms: [usize; 6],
+    pub forms: [usize; 7],
     /// Tables whose records stand in the manifest.
     pub small: usize,
     pub log_ranges: usize,

@@ -3,7 +3,7 @@
 //! `AZEKURA_SEED=n` runs that round alone.
 
 use super::{check, is_missing, names};
-use azekura::{Db, Isolation, Options, Table, TableKind, WriteOptions, WriteTxn};
+use azekura::{Db, Isolation, Lifetime, Options, Table, TableKind, WriteOptions, WriteTxn};
 use sim::disk::{Disk, Keep};
 use sim::rng::Rng;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 struct Modelled {
     table: Table,
     records: Records,
+    /// How long its records live, in seconds: longer than the test.
+    lives: Option<u64>,
 }
 
 /// Tables by name.
@@ -47,11 +49,11 @@ fn keys_of(txn: &WriteTxn, t: &Table) -> Records {
 fn step(txn: &mut WriteTxn, model: &mut Model, gone: &mut Vec<(String, Table)>, rng: &mut Rng) {
     let name = any_name(rng);
     let has = model.contains_key(&name);
-    match rng.below(12) {
+    match rng.below(13) {
         0 if !has => {
             let kind = if rng.one_in(3) { TableKind::Hash } else { TableKind::Ordered };
             let table = txn.table(&name, kind).unwrap();
-            model.insert(name, Modelled { table, records: Records::new() });
+            model.insert(name, Modelled { table, records: Records::new(), lives: None });
         }
         1 if has => {
             txn.drop_table(&name).unwrap();
@@ -75,8 +77,19 @@ fn step(txn: &mut WriteTxn, model: &mut Model, gone: &mut Vec<(String, Table)>, 
             let m = &model[&name];
             assert_eq!(keys_of(txn, &opened), m.records, "table {name}");
         }
+        6 if has => {
+            let lives = [None, Some(10_000), Some(20_000)][rng.below(3) as usize];
+            let m = model.get_mut(&name).unwrap();
+            txn.set_usual_ttl(&m.table, lives.map(Duration::from_secs)).unwrap();
+            m.lives = lives;
+            txn.put(&m.table, "lives", b"so long").unwrap();
+            m.records.insert(b"lives".into(), b"so long".into());
+            let left = txn.ttl(&m.table, "lives").unwrap().unwrap();
+            assert!(lives_about(left, lives), "{left:?} of {lives:?}");
+        }
         5 => {
             for (_, table) in gone.iter() {
+                assert!(txn.set_usual_ttl(table, None).is_err());
                 assert!(txn.get(table, b"k").is_err() && txn.put(table, b"k", b"v").is_err());
                 assert!(txn.cursor(table).is_err());
             }
@@ -111,11 +124,21 @@ fn step(txn: &mut WriteTxn, model: &mut Model, gone: &mut Vec<(String, Table)>, 
     }
 }
 
+/// Whether a record was put a moment ago to live so many seconds.
+fn lives_about(left: Lifetime, lives: Option<u64>) -> bool {
+    match (left, lives) {
+        (Lifetime::Unlimited, None) => true,
+        (Lifetime::Left(left), Some(lives)) => left.as_secs().abs_diff(lives) < 1_000,
+        _ => false,
+    }
+}
+
 fn compare(db: &Db, model: &Model, seed: u64) {
     assert!(names(db).iter().eq(model.keys()), "{:?}, seed {seed}", names(db));
     let read = db.read();
     for (name, m) in model {
         assert_eq!(m.table.name(), *name, "seed {seed}");
+        assert_eq!(m.table.usual_ttl(), m.lives.map(Duration::from_secs), "{name}, seed {seed}");
         let found: Records = read.iter(&m.table).unwrap().map(Result::unwrap).collect();
         assert_eq!(found, m.records, "table {name}, seed {seed}");
     }
@@ -159,7 +182,8 @@ fn round(seed: u64) {
             4 => {
                 // The power is cut, or the database closed and opened again.
                 db.sync().unwrap();
-                let kept: Vec<_> = model.iter().map(|(name, m)| (name.clone(), m.records.clone())).collect();
+                let kept: Vec<_> =
+                    model.iter().map(|(name, m)| (name.clone(), m.records.clone(), m.lives)).collect();
                 if rng.one_in(2) {
                     disk = disk.after_cut(Keep::None, &mut rng);
                 } else {
@@ -167,9 +191,9 @@ fn round(seed: u64) {
                 }
                 model.clear();
                 db = Db::open_on(&disk, PATH, options()).unwrap();
-                for (name, records) in kept {
+                for (name, records, lives) in kept {
                     let table = db.open_table(&name).unwrap();
-                    model.insert(name, Modelled { table, records });
+                    model.insert(name, Modelled { table, records, lives });
                 }
                 check(&db);
                 compare(&db, &model, seed);

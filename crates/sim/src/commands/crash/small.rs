@@ -80,9 +80,10 @@ fn step(choice: usize, i: u32) -> Vec<Step> {
     match choice.checked_sub(kinds.len() * 2) {
         Some(0) => return vec![Step::Flush],
         Some(1) => return vec![Step::Compact],
-        // One table in the place of another with records of its own, and one that comes or goes.
+        // One table in the place of another with records of its own, and one that comes or goes, while what
+        // is put into another lives otherwise.
         Some(2) => return tables(vec![Write::Replace(0), Write::Put(0, b"new".to_vec(), (i, 20))], i),
-        Some(3) => return tables(vec![Write::Toggle(2)], i),
+        Some(3) => return tables(vec![Write::Toggle(2), Write::Lives(0, 1 + i % 3)], i),
         Some(_) => return large(i),
         None => {}
     }

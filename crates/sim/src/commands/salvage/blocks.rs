@@ -28,11 +28,14 @@ pub(super) enum What {
 }
 
 /// The kinds of all blocks of a file.
+#[derive(Default)]
 pub(super) struct Blocks {
     what: Vec<What>,
     /// The record frames of the newest log chain that no checkpoint has made needless: the place of each, by
     /// number.
     frames: BTreeMap<u64, (usize, usize)>,
+    /// All frames that are whole: where each begins, and its length.
+    whole_frames: Vec<(usize, usize)>,
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> usize {
@@ -55,8 +58,7 @@ fn is_part(bytes: &[u8], file_id: u64, run: u64, number: u32) -> bool {
 impl Blocks {
     /// Looks at an undamaged file.
     pub(super) fn of(bytes: &[u8]) -> Blocks {
-        let mut blocks =
-            Blocks { what: vec![What::Other; bytes.len().div_ceil(BLOCK)], frames: BTreeMap::new() };
+        let mut blocks = Blocks { what: vec![What::Other; bytes.len().div_ceil(BLOCK)], ..Blocks::default() };
         blocks.mark(0, 2 * BLOCK, What::Superblock);
         let file_id = u64_at(bytes, 16);
         let mut runs = Vec::new();
@@ -100,6 +102,7 @@ impl Blocks {
                 continue;
             }
             self.mark(at, len, What::Frame);
+            self.whole_frames.push((at, len));
             if u64_at(bytes, at + 16) > chain {
                 chain = u64_at(bytes, at + 16);
                 self.frames.clear();
@@ -143,20 +146,22 @@ impl Blocks {
             .collect()
     }
 
-    /// How many blocks that identify the file are unchanged. A page that is in two places counts once.
+    /// How many parts that identify the file are unchanged: superblocks, labels, frames, pages. A page that
+    /// is in two places counts once.
     pub(super) fn whole_ones(&self, whole: &[u8], damaged: &[u8]) -> usize {
-        let same = |i: usize| {
-            let range = i * BLOCK..whole.len().min((i + 1) * BLOCK);
+        let same = |at: usize, len: usize| {
+            let range = at..whole.len().min(at + len);
             damaged.get(range.clone()) == Some(&whole[range])
         };
-        let tells = |i: &usize| match self.what[*i] {
-            What::Superblock | What::Label | What::Frame => true,
-            // Pages of records begin with their type and shape.
-            What::Other => whole[i * BLOCK + 4] == 1 && whole[i * BLOCK + 5] < 2,
-            _ => false,
-        };
-        let there: Vec<usize> = (0..self.what.len()).filter(tells).filter(|&i| same(i)).collect();
-        let (pages, others): (Vec<usize>, _) = there.into_iter().partition(|&i| self.what[i] == What::Other);
-        others.len() + pages.into_iter().map(|i| u32_at(whole, i * BLOCK)).collect::<BTreeSet<_>>().len()
+        let is = |i: &usize, what: What| self.what[*i] == what;
+        let all = || 0..self.what.len();
+        let tells = |i: &usize| is(i, What::Superblock) || is(i, What::Label);
+        let blocks = all().filter(tells).filter(|i| same(i * BLOCK, BLOCK)).count();
+        let frames = self.whole_frames.iter().filter(|(at, len)| same(*at, *len)).count();
+        // Pages of records begin with their type and shape, and say how long they are.
+        let pages = all().filter(|i| is(i, What::Other)).map(|i| i * BLOCK);
+        let pages = pages.filter(|at| whole[at + 4] == 1 && whole[at + 5] < 4);
+        let pages = pages.filter(|&at| same(at, (u32_at(whole, at + 48) & 0xff_ffff).max(BLOCK)));
+        blocks + frames + pages.map(|at| u32_at(whole, at)).collect::<BTreeSet<_>>().len()
     }
 }

@@ -6,6 +6,7 @@ use crate::script::{Stamp, bytes_of};
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Result, Table, TableKind, WriteOptions};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// A table's number, and a key.
 pub(super) type Id = (usize, Vec<u8>);
@@ -29,11 +30,15 @@ pub(super) struct World {
 struct Shape {
     keys: u64,
     fixed_keys: bool,
+    /// One record in so many expires, long after the run; 0: none does.
+    expires: u64,
     /// The least length of values, and how many lengths there are.
     value_min: u64,
     value_span: u64,
 }
 
+/// Longer than any run.
+const LONG: Duration = Duration::from_secs(10 << 25);
 const NAME: &str = "fuzz.azk";
 
 /// The bytes of a value.
@@ -111,14 +116,16 @@ impl World {
         let table = db.create_table(&name, kind)?;
         self.tables.push((name, is_hash));
         let fixed_keys = rng.one_in(2);
+        let expires = *rng.pick(&[0, 0, 1, 3]);
         if rng.one_in(3) {
             // Its records fit the manifest.
-            return Ok((table, Shape { keys: 1 + rng.below(4), fixed_keys, value_min: 0, value_span: 16 }));
+            let keys = 1 + rng.below(4);
+            return Ok((table, Shape { keys, fixed_keys, expires, value_min: 0, value_span: 16 }));
         }
         let (value_min, value_span) =
             *rng.pick(&[(8, 1), (0, 90), (0, 3), (1500, 9000), (400, 1200), (3000, 90_000)]);
         let keys = if value_span > 4000 { 10 + rng.below(40) } else { 50 + rng.below(3000) };
-        Ok((table, Shape { keys, fixed_keys, value_min, value_span }))
+        Ok((table, Shape { keys, fixed_keys, expires, value_min, value_span }))
     }
 
     /// Commits a transaction over all tables: many records, and some deletes.
@@ -171,7 +178,11 @@ impl World {
         *serial += 1;
         let stamp = (*serial, (shape.value_min + rng.below(shape.value_span)) as u32);
         let id = (n, key_of(shape, rng));
-        w.put(table, &id.1, &value_of(stamp))?;
+        if shape.expires > 0 && rng.one_in(shape.expires) {
+            w.put_for(table, &id.1, value_of(stamp), LONG)?;
+        } else {
+            w.put(table, &id.1, &value_of(stamp))?;
+        }
         self.history.entry(id.clone()).or_default().push(stamp);
         Ok(id)
     }

@@ -12,7 +12,9 @@ use super::OutputWriter;
 use crate::base::error::{Error, Result};
 use crate::format::block::{Block, Tag};
 use crate::format::expiry::{Content, Expiry};
-use crate::format::operand::{Gathered, bytes_of, is_gathered, is_value, references, stored_apart, whole};
+use crate::format::operand::{
+    Gathered, bytes_of, expiry_of, is_gathered, is_value, references, stored_apart, whole,
+};
 
 impl OutputWriter<'_> {
     /// Makes the step's records fit for a run.
@@ -63,9 +65,12 @@ impl OutputWriter<'_> {
             |reference: &&[u8]| matches!(self.to.values.read(reference), Err(Error::Corrupt { .. }));
         let reference = references(gathered).find(is_damaged)?;
         let (mut bytes, apart) = (Vec::new(), stored_apart(gathered, reference).ok()?);
-        let (tag, value) =
-            if is_value(gathered) { (Tag::Large, reference) } else { (Tag::Operand, &apart[..]) };
-        let (tag, stored) = Content { tag, value, expiry: Expiry::NEVER }.stored(&mut bytes);
+        let content = if is_value(gathered) {
+            Content { tag: Tag::Large, value: reference, expiry: expiry_of(gathered) }
+        } else {
+            Content { tag: Tag::Operand, value: &apart[..], expiry: Expiry::NEVER }
+        };
+        let (tag, stored) = content.stored(&mut bytes);
         fit.push(key, tag, stored);
         Some(Ok(()))
     }
