@@ -96,7 +96,10 @@ impl<'a> TableChanger<'a> {
         }
         let gone: HashSet<u32> = dropped(batch.changes()).collect();
         batch.parts.retain(|part| !gone.contains(&part.table));
-        batch.changes().iter().for_each(|change| self.note_lifetime(change.ttl_ms()));
+        batch
+            .changes()
+            .iter()
+            .for_each(|change| self.steps.catalog.note_lifetime(change.ttl_ms(), self.clock));
         batch.durable = true;
         let seq = self.commits.commit(batch)?;
         if !gone.is_empty() {
