@@ -21,6 +21,7 @@ use super::ids::Ids;
 use super::indexes::HiddenTables;
 use super::length::{Length, named_bytes, value_end};
 use super::memory::{Division, Load, MemoryBudget, divide};
+use super::mirrored::Mirrored;
 use super::operators::Operators;
 use super::pace::Pace;
 use super::relief::{Relief, tight_below};
@@ -272,6 +273,7 @@ impl Engine {
             ids: Ids::from(0),
             bound: Bound::new(config.memtable_bytes, config.threads && config.background_merges),
             background: Background::new(crew),
+            mirrored: Mirrored::default(),
             reads_wait: AtomicBool::new(false),
             any_puts_more: AtomicBool::new(false),
             feed: Feeding::new(),

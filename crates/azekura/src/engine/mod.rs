@@ -40,6 +40,7 @@ mod indexes;
 mod length;
 mod logs;
 mod memory;
+mod mirrored;
 #[cfg(all(test, loom))]
 mod models;
 mod open;
@@ -102,6 +103,7 @@ use flusher::Flusher;
 use follower::{Follower, Looked};
 use ids::Ids;
 use memory::MemoryBudget;
+use mirrored::Mirrored;
 use operators::Operators;
 use pace::Pace;
 use state::State;
@@ -159,6 +161,7 @@ pub(crate) struct Engine {
     bound: Bound,
     relief: relief::Relief,
     background: Background,
+    pub(crate) mirrored: Mirrored,
 
     // Where another process may write.
     follower: Option<Follower>,

@@ -86,6 +86,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         }
         done => done?,
     }
+    engine.mirrored.opened(engine.state.load().visible());
     engine.lease();
     engine.announce_limits()?;
     let worked_for = Arc::downgrade(&engine);

@@ -31,6 +31,13 @@ impl Engine {
     /// Makes tables, all or none. Gives the id of the first, and the others' follow. `ttl_ms`: how long their
     /// records live; 0: until they are removed.
     pub(crate) fn create_tables(&self, wanted: &[(&str, TableKind)], ttl_ms: u64) -> Result<u32> {
+        let (first, commit) = self.make_tables(wanted, ttl_ms)?;
+        commit.map_or(Ok(()), |commit| self.wait_for_mirrors(commit))?;
+        Ok(first)
+    }
+
+    /// The id of the first, and the commit.
+    fn make_tables(&self, wanted: &[(&str, TableKind)], ttl_ms: u64) -> Result<(u32, Option<u64>)> {
         self.check_writable()?;
         let _changing = self.catalog.changing.lock();
         let mut seen = HashSet::with_capacity(wanted.len());
@@ -48,11 +55,12 @@ impl Engine {
             .map(|(id, &(name, kind))| TableChange::Made(NewTable { id, kind, name: name.into(), ttl_ms }))
             .collect();
         self.note_lifetime(ttl_ms);
-        if !made.is_empty() {
-            let tables = || TableChanges::of(made.clone());
-            self.commit_created(|| Batch { tables: tables(), durable: true, ..Batch::default() })?;
+        if made.is_empty() {
+            return Ok((first, None));
         }
-        Ok(first)
+        let tables = || TableChanges::of(made.clone());
+        let commit = self.commit_created(|| Batch { tables: tables(), durable: true, ..Batch::default() })?;
+        Ok((first, Some(commit)))
     }
 
     /// The id of a table that a transaction is to make. No other table gets it.
