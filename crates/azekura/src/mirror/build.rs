@@ -86,6 +86,8 @@ impl Mirror {
             waits_since: None,
             named_at: Instant::now(),
             patience: Duration::ZERO,
+            is_synchronous: false,
+            acknowledged: None,
             pace: Pace::new(options)?,
             gauge: Gauge::default(),
         };
@@ -180,6 +182,7 @@ impl Mirror {
         if let Some(Dest { file, block: Some(block), commit, .. }) = self.dest.take() {
             self.old = Some(Old { file, block, commit });
         }
+        self.acknowledge_nothing();
         self.pins.clear();
         self.is_doubtful = true;
     }

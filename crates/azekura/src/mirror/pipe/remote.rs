@@ -1,7 +1,7 @@
 //! The mirror's side of a pipe: the source's file, as far as a mirror reads it.
 
 use super::wire::{Seen, Wire};
-use super::{CLOSE, DIGEST, HAVE, LENGTH, LOOK, OPEN, PIN, Question, SETTLE, UNPIN, mark_of};
+use super::{ACK, CLOSE, DIGEST, HAVE, LENGTH, LOOK, OPEN, PIN, Question, SETTLE, UNPIN, mark_of};
 use crate::backup::CopyOptions;
 use crate::base::codec::{u64_at, usize_of64};
 use crate::base::error::Result;
@@ -328,6 +328,11 @@ impl File for RemoteFile {
     fn unpin(&self, number: u64) {
         // If the pipe is cut, the other end has ended, and its pins with it.
         let _unheard = self.pipe.wire().say(&self.question(UNPIN).with([number]));
+    }
+
+    fn acknowledge(&self, commit: Option<u64>) -> io::Result<()> {
+        let with = [commit.unwrap_or(0), commit.is_some().into()];
+        self.pipe.wire().say(&self.question(ACK).with(with))
     }
 
     fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
