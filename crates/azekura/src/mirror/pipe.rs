@@ -23,7 +23,7 @@
 //!                                                -> u64 length of the file | u8 | the frames from a on
 //!                       1: what the mirror has read there is all that is there, and no frames are sent
 //!            11 ack     the mirror has commit a and those before it durably. b = 1: durable commits wait for it
-//!                       from now on; 0: they wait no more                    no answer
+//!                       from now on; 0: they wait no more. c = 1: it begins  -> nothing; else no answer
 //! answer    u32 length of the body | u32 its CRC-32C | u32 CRC-32C of these | the body
 //!             u8 0 | u8 0, or 1 and the head | what was asked for
 //!             u8 1 | u8 kind of error | its text

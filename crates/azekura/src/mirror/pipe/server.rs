@@ -79,8 +79,14 @@ impl Server<'_> {
             DIGEST => self.digest(file, a, b),
             LOOK => self.look(file, a, b, c),
             ACK => {
-                self.acknowledge(file, Some(a).filter(|_| b == 1))?;
-                return Ok(false);
+                let done = self.acknowledge(file, Some(a).filter(|_| b == 1));
+                if c == 1 {
+                    done
+                } else {
+                    // There is no answer that could say so.
+                    done.map_err(|e| Error::io("acknowledging commits", e))?;
+                    return Ok(false);
+                }
             }
             UNPIN => {
                 self.unpin(file, a);
@@ -231,12 +237,11 @@ impl Server<'_> {
         }
     }
 
-    /// # Errors
-    /// Those of the system. There is no answer that could say so, so they end the pipe.
-    fn acknowledge(&mut self, file: u32, commit: Option<u64>) -> Result<()> {
-        let Some(opened) = self.files.get_mut(&file) else { return Ok(()) };
+    fn acknowledge(&mut self, file: u32, commit: Option<u64>) -> io::Result<()> {
+        let opened = self.of(file)?;
+        opened.file.acknowledge(commit)?;
         opened.acknowledges = commit.is_some();
-        opened.file.acknowledge(commit).map_err(|e| Error::io("acknowledging commits", e))
+        Ok(())
     }
 
     /// Waits until something is new, for a while, and says what there is.
