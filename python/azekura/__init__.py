@@ -42,6 +42,7 @@ from ._errors import (
     Invalid,
     Io,
     Locked,
+    MirrorBehind,
     NewerVersion,
     NoSpace,
     NoSuchIndex,
@@ -66,10 +67,10 @@ error = Error
 
 __all__ = [
     "BackupReport", "CannotOpen", "Change", "Closed", "Conflict", "Corrupt", "Cursor", "Database", "Error", "Feed",
-    "FeedGap", "FeedInfo", "Forked", "Index", "Invalid", "Io", "Locked", "Mapping", "NewerVersion", "NoSpace",
-    "NoSuchIndex", "NoSuchTable", "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned", "PruneReport",
-    "ReadOnly", "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft", "ShardPacker",
-    "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld", "Table", "TableExists", "TooLarge", "Transaction",
-    "TransactionOver", "Truncated", "VerifyReport", "WrongType", "error", "open", "register_dbm", "restore_stream",
-    "types", "whichdb",
+    "FeedGap", "FeedInfo", "Forked", "Index", "Invalid", "Io", "Locked", "Mapping", "MirrorBehind", "NewerVersion",
+    "NoSpace", "NoSuchIndex", "NoSuchTable", "NotADatabase", "NotDurable", "NotUnique", "Point", "Poisoned",
+    "PruneReport", "ReadOnly", "RecordBatches", "Records", "Repository", "RestoreReport", "Savepoint", "ShardDraft",
+    "ShardPacker", "ShardWriter", "ShardedReader", "Snapshot", "SnapshotTooOld", "Table", "TableExists", "TooLarge",
+    "Transaction", "TransactionOver", "Truncated", "VerifyReport", "WrongType", "error", "open", "register_dbm",
+    "restore_stream", "types", "whichdb",
 ]

@@ -161,6 +161,9 @@ class SnapshotTooOld(Error):
 class FeedGap(Error):
     """The feed of changes has not all of them any more after that commit: its limits were passed."""
 
+class MirrorBehind(Error, OSError):
+    """A mirror is required, and none has acknowledged the commit in time. It is committed: do not do it again."""
+
 class TransactionOver(Error, ValueError):
     """The transaction was committed or rolled back."""
 

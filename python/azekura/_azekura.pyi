@@ -313,6 +313,8 @@ class Database:
         follow: Follow | None = None,
         pinned_bytes_max: int | None = None,
         pinned_age_max: float | None = None,
+        mirror_timeout: float = 10.0,
+        require_mirror: bool = False,
     ) -> Self: ...
     @property
     def path(self) -> Path: ...

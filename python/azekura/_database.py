@@ -57,7 +57,9 @@ class Database(_azekura.Database):
     through a mapping. follow: to read while another process writes. 'checkpoints' shows what that process
     has flushed, 'log' every durable commit. pinned_bytes_max, pinned_age_max: how many bytes of the file
     followers may keep, and for how many seconds an old snapshot of theirs is good. After that it raises
-    `SnapshotTooOld`.
+    `SnapshotTooOld`. mirror_timeout: for how many seconds a durable commit waits for a mirror that is kept
+    synchronously, while there is one. require_mirror: whether it fails with `MirrorBehind` when nobody has
+    mirrored it by then. (It is committed all the same.)
     """
 
     def __init__(self, *arguments, **options):

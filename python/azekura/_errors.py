@@ -130,6 +130,10 @@ class FeedGap(Error):
     """The feed of changes has not all of them any more after that commit: its limits were passed."""
 
 
+class MirrorBehind(Error, OSError):
+    """A mirror is required, and none has acknowledged the commit in time. It is committed: do not do it again."""
+
+
 class TransactionOver(Error, ValueError):
     """The transaction was committed or rolled back."""
 
@@ -159,6 +163,7 @@ _CLASSES = {
     21: (NoSuchIndex, None),
     22: (SnapshotTooOld, None),
     23: (FeedGap, None),
+    24: (MirrorBehind, errno.ETIMEDOUT),
     1000: (TransactionOver, None),
 }
 

@@ -362,5 +362,7 @@ async def open(
     follow: Follow | None = None,
     pinned_bytes_max: int | None = None,
     pinned_age_max: float | None = None,
+    mirror_timeout: float = 10.0,
+    require_mirror: bool = False,
 ) -> Database:
     """Opens a database with the options of `azekura.Database`."""

@@ -76,7 +76,8 @@ impl Database {
     #[new]
     #[pyo3(signature = (path, *, memory_bytes = MEMORY_BYTES, durability = "sync", eventual_delay = 1.0,
                         read_only = false, create = true, exclusive = false, mapped = true, follow = None,
-                        pinned_bytes_max = None, pinned_age_max = None))]
+                        pinned_bytes_max = None, pinned_age_max = None, mirror_timeout = 10.0,
+                        require_mirror = false))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -91,6 +92,8 @@ impl Database {
         follow: Option<&str>,
         pinned_bytes_max: Option<u64>,
         pinned_age_max: Option<f64>,
+        mirror_timeout: f64,
+        require_mirror: bool,
     ) -> PyResult<Database> {
         let delay = seconds("eventual_delay", eventual_delay)?;
         let mut options = Options::new()
@@ -100,7 +103,9 @@ impl Database {
             .read_only(read_only)
             .create(create && !read_only && follow.is_none())
             .exclusive(exclusive)
-            .mapped(mapped);
+            .mapped(mapped)
+            .mirror_timeout(seconds("mirror_timeout", mirror_timeout)?)
+            .require_mirror(require_mirror);
         if let Some(follow) = follow {
             options = options.freshness(freshness_of(follow)?);
         }
@@ -361,6 +366,7 @@ impl Database {
             ("checkpoint", stats.checkpoint),
             ("pins", stats.pins.len() as u64),
             ("pinned_bytes", stats.pinned_bytes),
+            ("unmirrored_commits", stats.unmirrored_commits),
         ];
         let dict = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;

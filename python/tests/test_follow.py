@@ -1,5 +1,7 @@
 """Following a file that another handle writes, and a writer's limits for that."""
 
+import errno
+
 import azekura
 from tests.common import TestCase
 
@@ -50,3 +52,15 @@ class Follow(TestCase):
         self.assertEqual(db.stats()["pinned_bytes"], 0)
         with self.assertRaises(ValueError):
             self.database(pinned_age_max=-1)
+
+    def test_a_mirror_may_be_required(self):
+        with azekura.Database(self.path) as db:
+            db.table("t", "hash", key=int, value=int)
+        db = self.database(durability="sync", require_mirror=True, mirror_timeout=0.02)
+        table = db.table("t", key=int, value=int)
+        with self.assertRaises(azekura.MirrorBehind) as raised:
+            table[1] = 2
+        self.assertEqual((raised.exception.errno, table[1]), (errno.ETIMEDOUT, 2))
+        self.assertEqual(db.stats()["unmirrored_commits"], 0)
+        with self.assertRaises(ValueError):
+            azekura.Database(self.path + "-none", mirror_timeout=-1)

@@ -1,11 +1,11 @@
 //! What mirrors cost: how late commits come to one, and what the writer loses.
 //!
-//! `cargo bench -p azekura --bench mirror [-- late | durable | loss [file | pipe [DIRECTORY [COMMITS A
+//! `cargo bench -p azekura --bench mirror [-- late | durable | loss | sync [file | pipe [DIRECTORY [COMMITS A
 //! SECOND]]]]` writes records of 8 + 8 bytes under random keys, to a database in a directory of its own that
 //! it removes. What mirrors it there is a thread (`file`), or two processes with a pipe between them
 //! (`pipe`), as `azekura follow` and `azekura stream` are. A record is late by the time from when its commit
 //! has returned (`late`: which is not durable then; `durable`: which is) until it is in the mirror, durably
-//! and to be read.
+//! and to be read. `sync`: durable commits without a mirror, beside one, and beside one for which they wait.
 
 use azekura::{CopyOptions, Db, Durability, Mirror, MirrorPipe, Options, Table, TableKind, WriteOptions};
 use std::fs;
@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     let of = |n: usize| arguments.get(n).map_or("", String::as_str);
     match of(0) {
         "stream" => return Ok(stream(Path::new(of(1)))?),
-        "follow" => return follow(Path::new(of(1)), Path::new(of(2))),
+        "follow" => return follow(Path::new(of(1)), Path::new(of(2)), of(3) == "sync"),
         _ => {}
     }
     let dir = arguments.get(2).map_or_else(std::env::temp_dir, PathBuf::from);
@@ -59,7 +59,10 @@ fn main() -> Result<()> {
             if is_wanted("durable") {
                 durable(&dir, *way)?;
             }
-            if is_wanted("loss") { loss(&dir, *way) } else { Ok(()) }
+            if is_wanted("loss") {
+                loss(&dir, *way)?;
+            }
+            if is_wanted("sync") { synchronous(&dir, *way) } else { Ok(()) }
         })();
         fs::remove_dir_all(&dir)?;
         measured?;
@@ -73,7 +76,7 @@ fn stream(path: &Path) -> azekura::Result<()> {
 }
 
 /// The process at the mirror's end of the pipe. It says which commit the mirror has when, a line each.
-fn follow(path: &Path, to: &Path) -> Result<()> {
+fn follow(path: &Path, to: &Path, synchronous: bool) -> Result<()> {
     let mut streaming = Command::new(std::env::current_exe()?)
         .arg("stream")
         .arg(path)
@@ -85,6 +88,7 @@ fn follow(path: &Path, to: &Path) -> Result<()> {
     };
     let pipe = MirrorPipe::new(answers, ask)?;
     let mut mirror = pipe.mirror(to, CopyOptions::default())?;
+    mirror.synchronous(synchronous);
     let mut out = std::io::stdout().lock();
     let mut last = (0, false);
     mirror.run(|status| {
@@ -135,14 +139,31 @@ fn mirrored<T>(
     told: Told<'_>,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
+    mirrored_so((path, to), way, false, told, work)
+}
+
+/// The same. `synchronous`: durable commits wait for it.
+fn mirrored_so<T>(
+    files: (&Path, &Path),
+    way: Way,
+    synchronous: bool,
+    told: Told<'_>,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     match way {
-        Way::File => by_thread(path, to, told, work),
-        Way::Pipe => by_processes(path, to, told, work),
+        Way::File => by_thread(files, synchronous, told, work),
+        Way::Pipe => by_processes(files, synchronous, told, work),
     }
 }
 
-fn by_thread<T>(path: &Path, to: &Path, told: Told<'_>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+fn by_thread<T>(
+    (path, to): (&Path, &Path),
+    synchronous: bool,
+    told: Told<'_>,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let mut mirror = Mirror::open(path, to, CopyOptions::default())?;
+    mirror.synchronous(synchronous);
     mirror.run(|status| !status.is_level())?;
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -168,9 +189,14 @@ impl Drop for Ends {
     }
 }
 
-fn by_processes<T>(path: &Path, to: &Path, told: Told<'_>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+fn by_processes<T>(
+    (path, to): (&Path, &Path),
+    synchronous: bool,
+    told: Told<'_>,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("follow").arg(path).arg(to).stdout(Stdio::piped());
+    command.arg("follow").arg(path).arg(to).arg(if synchronous { "sync" } else { "" }).stdout(Stdio::piped());
     let mut following = Ends(command.spawn()?);
     let mut lines = BufReader::new(following.0.stdout.take().ok_or("no output")?).lines();
     let said = |line: std::io::Result<String>| {
@@ -334,4 +360,46 @@ fn commits(db: &Db, table: &Table, records: u64) -> Result<f64> {
         }
     }
     Ok(done as f64 / began.elapsed().as_secs_f64())
+}
+
+/// Durable commits a second of some threads, alone, beside a mirror, and beside one for which they wait.
+fn synchronous(dir: &Path, way: Way) -> Result<()> {
+    let (path, to) = (dir.join("sync.azk"), dir.join("sync-mirror.azk"));
+    let (db, table) = filled(&path)?;
+    for threads in [1, 8] {
+        for _ in 0..TURNS {
+            let work = || durable_commits(&db, &table, threads);
+            let alone = work()?;
+            let beside = mirrored(&path, &to, way, &mut |_, _| {}, work)?;
+            let waiting = mirrored_so((&path, &to), way, true, &mut |_, _| {}, work)?;
+            println!(
+                "{way:?}: durable commits of {threads} threads: {alone:.0}/s alone, {beside:.0}/s beside a mirror, \
+                 {waiting:.0}/s waiting for it ({} of all did not)",
+                db.stats().unmirrored_commits
+            );
+        }
+    }
+    db.close()?;
+    Ok(())
+}
+
+fn durable_commits(db: &Db, table: &Table, threads: u64) -> Result<f64> {
+    let options = WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() };
+    let (began, count) = (Instant::now(), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let write = || {
+            while began.elapsed() < WATCHED {
+                let n = count.fetch_add(1, Ordering::Relaxed);
+                let mut txn = db.write_with(options);
+                txn.put(table, &(random(n) % RECORDS).to_be_bytes(), &n.to_be_bytes())?;
+                txn.commit()?;
+            }
+            Ok::<(), Failure>(())
+        };
+        let writing: Vec<_> = (0..threads).map(|_| scope.spawn(write)).collect();
+        writing
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    Ok(count.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64())
 }

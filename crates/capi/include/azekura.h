@@ -190,6 +190,11 @@ enum azk_status
    * The feed of changes has not all of them any more after that commit.
    */
   AZK_FEED_GAP = 23,
+  /**
+   * A mirror is required, and none has acknowledged the commit in time. It is committed, durably in this
+   * file: to commit it again would be wrong.
+   */
+  AZK_MIRROR_BEHIND = 24,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1039,6 +1044,10 @@ typedef struct {
    * follower.
    */
   uint64_t oldest_pin_ns;
+  /**
+   * Durable commits that returned without a synchronous mirror although there was one.
+   */
+  uint64_t unmirrored_commits;
 } azk_stats;
 
 /**
@@ -1166,6 +1175,23 @@ azk_status azk_options_set_pinned_bytes_max(azk_options *options,
  */
 azk_status azk_options_set_pinned_age_max_ms(azk_options *options,
                                              uint64_t age_ms);
+
+/**
+ * For how many milliseconds a durable commit, or azk_db_sync, waits at most for a mirror that is kept
+ * synchronously (azekura mirror --sync). It waits only while there is one. If the time is over it returns
+ * AZK_OK all the same, for it is durable in this file, and nobody waits until the mirror has caught up.
+ * Default: 10000. Errors: none of its own.
+ */
+azk_status azk_options_set_mirror_timeout_ms(azk_options *options,
+                                             uint64_t time_ms);
+
+/**
+ * Whether a durable commit that succeeds is surely in a mirror that is kept synchronously. Then it also
+ * waits if there is none, and gives AZK_MIRROR_BEHIND when the time is over: it is durable in this file all
+ * the same. Default: false. Errors: none of its own.
+ */
+azk_status azk_options_set_require_mirror(azk_options *options,
+                                          bool yes);
 
 /**
  * The memory for everything, in bytes. Default: 256 MiB. At least 8 MiB; azk_db_open refuses other values

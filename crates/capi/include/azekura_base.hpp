@@ -239,6 +239,7 @@ public:
     options &mapped(bool yes) { return set(azk_options_set_mapped(get(), yes)); }
     options &follow(azekura::follow what) { return set(azk_options_set_follow(get(), static_cast<int32_t>(what))); }
     options &pinned_bytes_max(uint64_t bytes) { return set(azk_options_set_pinned_bytes_max(get(), bytes)); }
+    options &require_mirror(bool yes) { return set(azk_options_set_require_mirror(get(), yes)); }
     options &threads(bool yes) { return set(azk_options_set_threads(get(), yes)); }
 
     options &durability(azekura::durability durability)
@@ -254,6 +255,11 @@ public:
     options &pinned_age_max(std::chrono::milliseconds age)
     {
         return set(azk_options_set_pinned_age_max_ms(get(), static_cast<uint64_t>(age.count())));
+    }
+
+    options &mirror_timeout(std::chrono::milliseconds time)
+    {
+        return set(azk_options_set_mirror_timeout_ms(get(), static_cast<uint64_t>(time.count())));
     }
 
 private:

@@ -130,6 +130,23 @@ pub extern "C" fn azk_options_set_pinned_age_max_ms(options: *mut azk_options, a
     change(options, |o| o.pinned_age_max(Duration::from_millis(age_ms)))
 }
 
+/// For how many milliseconds a durable commit, or azk_db_sync, waits at most for a mirror that is kept
+/// synchronously (azekura mirror --sync). It waits only while there is one. If the time is over it returns
+/// AZK_OK all the same, for it is durable in this file, and nobody waits until the mirror has caught up.
+/// Default: 10000. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_mirror_timeout_ms(options: *mut azk_options, time_ms: u64) -> azk_status {
+    change(options, |o| o.mirror_timeout(Duration::from_millis(time_ms)))
+}
+
+/// Whether a durable commit that succeeds is surely in a mirror that is kept synchronously. Then it also
+/// waits if there is none, and gives AZK_MIRROR_BEHIND when the time is over: it is durable in this file all
+/// the same. Default: false. Errors: none of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn azk_options_set_require_mirror(options: *mut azk_options, yes: bool) -> azk_status {
+    change(options, |o| o.require_mirror(yes))
+}
+
 /// The memory for everything, in bytes. Default: 256 MiB. At least 8 MiB; azk_db_open refuses other values
 /// with AZK_INVALID. Errors: none of its own.
 #[unsafe(no_mangle)]

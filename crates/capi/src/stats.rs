@@ -104,6 +104,8 @@ pub struct azk_stats {
     /// For how long there has been a newer checkpoint than the oldest of these, in nanoseconds. 0 in a
     /// follower.
     pub oldest_pin_ns: u64,
+    /// Durable commits that returned without a synchronous mirror although there was one.
+    pub unmirrored_commits: u64,
 }
 
 fn figures_of(stats: &Stats) -> azk_stats {
@@ -141,6 +143,7 @@ fn figures_of(stats: &Stats) -> azk_stats {
             .pins
             .first()
             .map_or(0, |pin| u64::try_from(pin.age.as_nanos()).unwrap_or(u64::MAX)),
+        unmirrored_commits: stats.unmirrored_commits,
     }
 }
 

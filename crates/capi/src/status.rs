@@ -73,12 +73,15 @@ pub enum azk_status {
     AZK_SNAPSHOT_TOO_OLD = 22,
     /// The feed of changes has not all of them any more after that commit.
     AZK_FEED_GAP = 23,
+    /// A mirror is required, and none has acknowledged the commit in time. It is committed, durably in this
+    /// file: to commit it again would be wrong.
+    AZK_MIRROR_BEHIND = 24,
 }
 
 use azk_status::*;
 
 /// All statuses with their names.
-pub(crate) const ALL: [(azk_status, &CStr); 32] = [
+pub(crate) const ALL: [(azk_status, &CStr); 33] = [
     (AZK_OK, c"AZK_OK"),
     (AZK_NOT_FOUND, c"AZK_NOT_FOUND"),
     (AZK_BUFFER_TOO_SMALL, c"AZK_BUFFER_TOO_SMALL"),
@@ -111,6 +114,7 @@ pub(crate) const ALL: [(azk_status, &CStr); 32] = [
     (AZK_NO_SUCH_INDEX, c"AZK_NO_SUCH_INDEX"),
     (AZK_SNAPSHOT_TOO_OLD, c"AZK_SNAPSHOT_TOO_OLD"),
     (AZK_FEED_GAP, c"AZK_FEED_GAP"),
+    (AZK_MIRROR_BEHIND, c"AZK_MIRROR_BEHIND"),
 ];
 
 fn with_number(number: i32) -> Option<(azk_status, &'static CStr)> {

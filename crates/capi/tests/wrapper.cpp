@@ -357,6 +357,14 @@ int main(int argc, char **argv)
     db.close();
     CHECK(thrown([&] { t.put("a", "b"); }) == AZK_CLOSED && thrown([&] { db.sync(); }) == AZK_BAD_HANDLE);
     CHECK(azekura::database(path).open_table("t").get("sum").has_value());
+    {
+        azekura::options required;
+        required.mirror_timeout(std::chrono::milliseconds(20)).require_mirror(true);
+        azekura::database lone(path, required);
+        azekura::table there = lone.open_table("t");
+        CHECK(thrown([&] { there.put("unmirrored", "1"); }) == AZK_MIRROR_BEHIND);
+        CHECK(there.get("unmirrored").has_value() && lone.stats().unmirrored_commits == 0);
+    }
     azekura::options writing, following;
     writing.pinned_bytes_max(1 << 20).pinned_age_max(std::chrono::milliseconds(500));
     azekura::database writer(path, writing);

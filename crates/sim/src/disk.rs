@@ -102,6 +102,8 @@ struct Node {
     shared: BTreeSet<u64>,
     /// Which checkpoints are pinned, by which handles, and how often.
     pins: BTreeMap<(u64, u64), u32>,
+    /// What handles have acknowledged.
+    acks: BTreeMap<u64, u64>,
 }
 
 type Names = BTreeMap<PathBuf, usize>;
@@ -257,8 +259,13 @@ impl Inner {
     }
 
     fn copy(&self, change: impl FnMut(Node) -> Node) -> Disk {
-        let fresh =
-            |n: &Node| Node { exclusive: None, shared: BTreeSet::new(), pins: BTreeMap::new(), ..n.clone() };
+        let fresh = |n: &Node| Node {
+            exclusive: None,
+            shared: BTreeSet::new(),
+            pins: BTreeMap::new(),
+            acks: BTreeMap::new(),
+            ..n.clone()
+        };
         let inner = Inner {
             nodes: self.nodes.iter().map(fresh).map(change).collect(),
             names: self.names.clone(),

@@ -253,13 +253,14 @@ impl Db {
         WriteTxn::new(self.clone(), options)
     }
 
-    /// Returns when everything committed so far is durable.
+    /// Returns when everything committed so far is durable, also in mirrors that are kept synchronously
+    /// ([`Options::mirror_timeout`]).
     ///
     /// # Errors
-    /// `Io`, `Poisoned`, `NoSpace`. After `NoSpace` what is not durable stays in memory. It is tried again
+    /// `Io`, `Poisoned`, `NoSpace`, `MirrorBehind`. After `NoSpace` what is not durable stays in memory. It is tried again
     /// here, in the background and when the database is closed.
     pub fn sync(&self) -> Result<()> {
-        self.engine.sync()
+        self.engine.sync_mirrored()
     }
 
     /// Writes the memtables to the file as runs, durably. There is no need to, but it bounds what

@@ -29,6 +29,8 @@ pub struct Options {
 const MEMORY_BYTES_MIN: u64 = 8 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 const MEMTABLE_BYTES_MAX: u64 = 1 << 30;
+/// A writer that has waited for so long for a mirror goes on, if it is not told otherwise.
+const MIRROR_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Default for Options {
     fn default() -> Options {
@@ -55,6 +57,8 @@ impl Options {
                 threads: true,
                 hash_seed: None,
                 pins: PinLimits::default(),
+                mirror_timeout: MIRROR_TIMEOUT,
+                require_mirror: false,
                 time_source: TimeSourceOption::default(),
                 clock: Arc::new(Clock::new(None)),
             },
@@ -197,6 +201,41 @@ impl Options {
     /// honoured. All else is as [`pinned_bytes_max`](Options::pinned_bytes_max) says. Default: no limit.
     pub fn pinned_age_max(mut self, age: Duration) -> Options {
         self.config.pins.age_max = Some(age);
+        self
+    }
+
+    /// For how long a durable commit, or [`Db::sync`], waits at most for a mirror that is kept synchronously
+    /// ([`Mirror::synchronous`](crate::Mirror::synchronous)). It waits only while there is one: when the
+    /// mirror ends, or its process is killed, it goes on at once. If the time is over it returns all the same,
+    /// for it is durable here, and nobody waits until the mirror has caught up:
+    /// [`Stats::unmirrored_commits`](crate::Stats) counts them. Default: 10 seconds.
+    ///
+    /// No lock is held meanwhile. Others commit, and readers see the commit already.
+    pub fn mirror_timeout(mut self, time: Duration) -> Options {
+        self.config.mirror_timeout = time;
+        self
+    }
+
+    /// Whether a durable commit, or [`Db::sync`], that succeeds is surely in a mirror that is kept
+    /// synchronously. Then it also waits if there is none, and is
+    /// [`MirrorBehind`](crate::Error::MirrorBehind) when
+    /// [`mirror_timeout`](Options::mirror_timeout) is over. It is durable in this file all the same.
+    /// Default: false.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("azekura-doc-require-{}.azk", std::process::id()));
+    /// # use azekura::{Db, Error, Options, TableKind};
+    /// # use std::time::Duration;
+    /// # drop(Db::open(&path, Options::new())?.table("t", TableKind::Ordered)?);
+    /// let db = Options::new().require_mirror(true).mirror_timeout(Duration::from_millis(10)).open(&path)?;
+    /// let t = db.open_table("t")?;
+    /// assert!(matches!(t.put("ada", "1815"), Err(Error::MirrorBehind { .. })), "nobody mirrors it");
+    /// assert!(t.get("ada")?.is_some(), "it is committed");
+    /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    pub fn require_mirror(mut self, yes: bool) -> Options {
+        self.config.require_mirror = yes;
         self
     }
 

@@ -118,6 +118,12 @@ pub struct Stats {
     pub pins: Vec<PinStats>,
     /// Bytes of the file that are kept only for these.
     pub pinned_bytes: u64,
+    /// The newest commit that all synchronous mirrors have ([`Mirror::synchronous`](crate::Mirror)). None if
+    /// there is none.
+    pub mirrored_commit: Option<u64>,
+    /// Durable commits that returned without such a mirror although there was one: it has not acknowledged
+    /// them within [`Options::mirror_timeout`](crate::Options::mirror_timeout), or the handle was closed.
+    pub unmirrored_commits: u64,
 }
 
 /// A checkpoint that followers read.
@@ -309,5 +315,7 @@ pub(super) fn stats(engine: &Engine) -> Stats {
             .map(|PinView { checkpoint, age, bytes }| PinStats { checkpoint, age, bytes })
             .collect(),
         pinned_bytes: engine.space.kept_bytes(),
+        mirrored_commit: whole.mirrored.acknowledged(),
+        unmirrored_commits: get(&whole.mirrored.without),
     }
 }

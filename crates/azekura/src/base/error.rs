@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The result of every fallible operation of the engine.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -142,6 +143,20 @@ pub enum Error {
         after: u64,
         /// The commit after which the feed has all changes.
         resume_at: u64,
+    },
+    /// A mirror is required ([`Options::require_mirror`](crate::Options::require_mirror)), and none has
+    /// acknowledged a durable commit within [`Options::mirror_timeout`](crate::Options::mirror_timeout). **It
+    /// is committed, durably in this file**, and readers see it. To commit it again would be wrong. A mirror
+    /// will have it later, if there is one.
+    #[error(
+        "commit {commit} is durable in this file, but no synchronous mirror has acknowledged it within {:.3} s",
+        waited.as_secs_f64()
+    )]
+    MirrorBehind {
+        /// The commit.
+        commit: u64,
+        /// For how long it was waited.
+        waited: Duration,
     },
     /// A write was asked of a read-only handle.
     #[error("the database is open read-only")]
@@ -287,6 +302,7 @@ impl Error {
             Error::NoSuchIndex { .. } => 21,
             Error::SnapshotTooOld { .. } => 22,
             Error::FeedGap { .. } => 23,
+            Error::MirrorBehind { .. } => 24,
         }
     }
 }
@@ -304,7 +320,7 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         use io::ErrorKind::{
             AlreadyExists, InvalidData, InvalidInput, NotFound, Other, PermissionDenied, ResourceBusy,
-            StorageFull,
+            StorageFull, TimedOut,
         };
         let kind = match &error {
             Error::Io { source, .. } => source.kind(),
@@ -319,6 +335,7 @@ impl From<Error> for io::Error {
             Error::NoSpace { .. } | Error::NotDurable { .. } => StorageFull,
             Error::NoSuchTable { .. } | Error::NoSuchIndex { .. } => NotFound,
             Error::TableExists { .. } | Error::NotUnique { .. } => AlreadyExists,
+            Error::MirrorBehind { .. } => TimedOut,
             Error::Poisoned { .. }
             | Error::SnapshotTooOld { .. }
             | Error::FeedGap { .. }

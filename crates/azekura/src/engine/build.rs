@@ -18,6 +18,7 @@ use super::ids::Ids;
 use super::length::{Length, named_bytes, value_end};
 use super::load::FoundRuns;
 use super::memory::{Division, Load, MemoryBudget, divide};
+use super::mirrored::Mirrored;
 use super::pace::Pace;
 use super::relief::{Relief, tight_below};
 use super::state::State;
@@ -241,6 +242,7 @@ impl Engine {
         let Parts { poison, values, log, store } =
             Parts::new(&file, &config, &division, &room, found, recovered, pages)?;
         let relief = Relief::new(room.clone(), config.memtable_bytes);
+        let mirrored = Mirrored::new(file.clone(), config.mirror_timeout, config.require_mirror);
         let checkpointer = Checkpointer::new(file, room.clone(), found, config.pins, config.clock.clone());
         let (path, is_mirror) = (path.to_path_buf(), found.block.role == Role::Mirror);
         let opened = Opened { path, is_mirror, least_bytes: recovered.least_bytes };
@@ -265,6 +267,7 @@ impl Engine {
             ids: Ids::from(0),
             bound: Bound::new(config.memtable_bytes, config.threads && config.background_merges),
             background: Background::new(crew),
+            mirrored,
             reads_wait: AtomicBool::new(false),
             feed: Feeding::new(),
             counters: Counters::of(&recovered.replayed, io),

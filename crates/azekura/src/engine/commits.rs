@@ -18,6 +18,9 @@ pub(super) trait Commits {
     /// Commits a batch that makes tables.
     fn commit_created(&self, batch: &dyn Fn() -> Batch) -> Result<u64>;
 
+    /// See `Engine::wait_for_mirrors`.
+    fn wait_for_mirrors(&self, commit: u64) -> Result<()>;
+
     /// Makes every commit so far durable. The background looks after what follows.
     fn sync_and_look_after(&self) -> Result<()>;
 
@@ -40,6 +43,10 @@ impl Commits for Engine {
             Err(Error::NoSpace { .. }) => self.flush().and_then(|()| self.commit(batch())),
             done => done,
         })
+    }
+
+    fn wait_for_mirrors(&self, commit: u64) -> Result<()> {
+        self.wait_for_mirrors(commit)
     }
 
     fn sync_and_look_after(&self) -> Result<()> {

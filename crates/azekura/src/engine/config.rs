@@ -81,6 +81,10 @@ pub(crate) struct Config {
     pub(crate) hash_seed: Option<u64>,
     /// What followers may keep at most.
     pub(crate) pins: PinLimits,
+    /// For how long a durable commit waits for a synchronous mirror.
+    pub(crate) mirror_timeout: Duration,
+    /// Whether a durable commit is to be in a mirror when it returns.
+    pub(crate) require_mirror: bool,
     /// What tells the time instead of the system.
     pub(crate) time_source: TimeSourceOption,
     /// By which records expire. Each opening has one of its own.

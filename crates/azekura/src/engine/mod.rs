@@ -42,6 +42,7 @@ mod length;
 mod load;
 mod logs;
 mod memory;
+mod mirrored;
 #[cfg(all(test, loom))]
 mod models;
 mod open;
@@ -103,6 +104,7 @@ use flusher::Flusher;
 use follower::Following;
 use ids::Ids;
 use memory::MemoryBudget;
+use mirrored::Mirrored;
 use pace::Pace;
 use state::{State, TableState};
 use std::path::PathBuf;
@@ -156,6 +158,7 @@ pub(crate) struct Engine {
     bound: Bound,
     relief: relief::Relief,
     background: Background,
+    pub(crate) mirrored: Mirrored,
 
     /// Whether another process may write the file.
     following: Following,

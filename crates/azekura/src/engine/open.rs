@@ -85,6 +85,7 @@ pub(crate) fn open(storage: &dyn Storage, path: &Path, config: Config) -> Result
         }
         done => done?,
     }
+    engine.mirrored.opened(engine.state.load().visible());
     lease(&engine);
     announce_limits(&engine.checkpoints())?;
     let worked_for = Arc::downgrade(&engine);

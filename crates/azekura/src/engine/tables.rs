@@ -45,6 +45,13 @@ impl<'a> TableChanger<'a> {
     /// Makes tables, all or none. Gives the id of the first, and the others' follow. `ttl_ms`: how long their
     /// records live; 0: until they are removed.
     pub(crate) fn create(&self, wanted: &[(&str, TableKind)], ttl_ms: u64) -> Result<u32> {
+        let (first, commit) = self.make(wanted, ttl_ms)?;
+        commit.map_or(Ok(()), |commit| self.commits.wait_for_mirrors(commit))?;
+        Ok(first)
+    }
+
+    /// The id of the first, and the commit.
+    fn make(&self, wanted: &[(&str, TableKind)], ttl_ms: u64) -> Result<(u32, Option<u64>)> {
         self.commits.check_writable()?;
         let _changing = self.keep();
         let catalog = self.steps.catalog;
@@ -63,11 +70,13 @@ impl<'a> TableChanger<'a> {
             .map(|(id, &(name, kind))| TableChange::Made(NewTable { id, kind, name: name.into(), ttl_ms }))
             .collect();
         catalog.note_lifetime(ttl_ms, self.clock);
-        if !made.is_empty() {
-            let tables = || TableChanges::of(made.clone());
-            self.commits.commit_created(&|| Batch { tables: tables(), durable: true, ..Batch::default() })?;
+        if made.is_empty() {
+            return Ok((first, None));
         }
-        Ok(first)
+        let tables = || TableChanges::of(made.clone());
+        let batch = || Batch { tables: tables(), durable: true, ..Batch::default() };
+        let commit = self.commits.commit_created(&batch)?;
+        Ok((first, Some(commit)))
     }
 
     /// The id of a table that a transaction is to make. No other table gets it.

@@ -45,8 +45,9 @@ impl Engine {
     /// The part that brings commits to the log and the memtables.
     #[inline]
     pub(super) fn commit_steps(&self) -> CommitSteps<'_> {
-        let Engine { committer, catalog, feed, checkpointer, life, poison, .. } = self;
-        CommitSteps { freezer: self.freezer(), committer, catalog, feed, checkpointer, life, poison }
+        let Engine { committer, catalog, feed, checkpointer, life, poison, mirrored, .. } = self;
+        let freezer = self.freezer();
+        CommitSteps { freezer, committer, catalog, feed, checkpointer, life, poison, mirrored }
     }
 
     /// The part that fills the engine with the tables of a file.

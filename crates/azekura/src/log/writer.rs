@@ -108,7 +108,7 @@ struct Io {
     next_frame: u64,
     /// Frames below this number are durable.
     durable_below: u64,
-    /// Frames below this number are durable, and a frame in the file says so.
+    /// Frames below this number are durable, and a frame in the file says so that is no jump.
     vouched_below: u64,
     /// The jumps of the group that is being written.
     jumps: Vec<Jump>,

@@ -87,6 +87,8 @@ impl Mirror {
             waits_since: None,
             named_at: Instant::now(),
             patience: Duration::ZERO,
+            is_synchronous: false,
+            acknowledged: None,
             pace: Pace::new(options)?,
             gauge: Gauge::default(),
         };
@@ -181,6 +183,7 @@ impl Mirror {
         if let Some(Dest { file, block: Some(block), commit, .. }) = self.dest.take() {
             self.old = Some(Old { file, block, commit });
         }
+        self.acknowledge_nothing();
         self.pins.clear();
         self.is_doubtful = true;
     }

@@ -1,5 +1,6 @@
 //! A mirror that goes on: step by step it comes to what its source has.
 
+use super::acknowledge;
 use super::chain::LogReader;
 use super::dest::{Dest, Going, Stop};
 use super::names::throw_away;
@@ -81,6 +82,10 @@ pub struct Mirror {
     pub(super) named_at: Instant,
     /// How long a step waits for news of a source on another machine.
     pub(super) patience: Duration,
+    /// Whether commits in the source wait for it.
+    pub(super) is_synchronous: bool,
+    /// The newest commit that it has acknowledged, if it does that.
+    pub(super) acknowledged: Option<u64>,
     pub(super) pace: Pace,
     pub(super) gauge: Gauge,
 }
@@ -112,7 +117,8 @@ impl Mirror {
     /// # Errors
     /// As [`step`](Mirror::step).
     pub fn run(&mut self, mut goes_on: impl FnMut(&MirrorStatus) -> bool) -> Result<()> {
-        let mut pause = PAUSE_MIN;
+        let (pause_min, pause_max) = self.pauses();
+        let mut pause = pause_min;
         // One on another machine answers when there is something.
         let is_afar = self.source.afar.is_some();
         self.patience = if is_afar { PAUSE_MAX } else { Duration::ZERO };
@@ -123,14 +129,19 @@ impl Mirror {
                 break;
             }
             if shipped {
-                pause = PAUSE_MIN;
+                pause = pause_min;
             } else {
                 let waited = if is_afar { began.elapsed() } else { Duration::ZERO };
                 sleep(pause.saturating_sub(waited));
-                pause = if is_afar { PAUSE_MIN } else { (2 * pause).min(PAUSE_MAX) };
+                pause = if is_afar { pause_min } else { (2 * pause).min(pause_max) };
             }
         }
         Ok(())
+    }
+
+    fn pauses(&self) -> (Duration, Duration) {
+        let at_leisure = (PAUSE_MIN, PAUSE_MAX);
+        if self.is_synchronous { (acknowledge::PAUSE_MIN, acknowledge::PAUSE_MAX) } else { at_leisure }
     }
 
     /// How far it is.
@@ -146,7 +157,10 @@ impl Mirror {
         let done = self.go(told);
         self.note_status();
         let stop = match done {
-            Ok(shipped) => return Ok(Some(shipped)),
+            Ok(shipped) => {
+                self.acknowledge()?;
+                return Ok(Some(shipped));
+            }
             Err(stop) => stop,
         };
         // What was taken from it may not have been shipped.
@@ -156,7 +170,10 @@ impl Mirror {
         }
         match stop {
             Stop::Ended => Ok(None),
-            Stop::Failed(e) => Err(e),
+            Stop::Failed(e) => {
+                self.acknowledge_nothing();
+                Err(e)
+            }
             Stop::Overtaken => Ok(Some(true)),
             Stop::Taken => {
                 self.build_anew();

@@ -21,6 +21,7 @@
 //! A mirror's superblock says what it is, and nobody opens the file for writing until `promote` has given it
 //! a lineage of its own.
 
+mod acknowledge;
 mod build;
 mod chain;
 mod checkpoint;

@@ -22,6 +22,8 @@
 //!                       has no longer the mark c, or another head is there, or after b milliseconds
 //!                                                -> u64 length of the file | u8 | the frames from a on
 //!                       1: what the mirror has read there is all that is there, and no frames are sent
+//!            11 ack     the mirror has commit a and those before it durably. b = 1: durable commits wait for it
+//!                       from now on; 0: they wait no more. c = 1: it begins  -> nothing; else no answer
 //! answer    u32 length of the body | u32 its CRC-32C | u32 CRC-32C of these | the body
 //!             u8 0 | u8 0, or 1 and the head | what was asked for
 //!             u8 1 | u8 kind of error | its text
@@ -73,6 +75,7 @@ const HAVE: u8 = 7;
 const SETTLE: u8 = 8;
 const DIGEST: u8 = 9;
 const LOOK: u8 = 10;
+const ACK: u8 = 11;
 
 /// What the mirror's side says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 mod expiry;
 pub(in crate::mirror) mod hooked;
 mod review;
+mod synchronous;
 
 use super::*;
 use crate::base::error::Error;

@@ -17,6 +17,8 @@ macro_rules! forward_file {
     (@pin $file:ident) => { forward_file!(@fn $file pin(number: u64) -> io::Result<()>); };
     (@unpin $file:ident) => { forward_file!(@fn $file unpin(number: u64)); };
     (@pins $file:ident) => { forward_file!(@fn $file pins() -> io::Result<Vec<RangeInclusive<u64>>>); };
+    (@acknowledge $file:ident) => { forward_file!(@fn $file acknowledge(commit: Option<u64>) -> io::Result<()>); };
+    (@acknowledged $file:ident) => { forward_file!(@fn $file acknowledged() -> io::Result<Option<u64>>); };
     (@mapping $file:ident) => { forward_file!(@fn $file mapping() -> Option<Arc<FileMapping>>); };
     (@fn $file:ident $method:ident($($name:ident: $type:ty),*) $(-> $result:ty)?) => {
         fn $method(&self, $($name: $type),*) $(-> $result)? {

@@ -52,7 +52,7 @@ impl Gate {
 
 impl File for Gate {
     // A lease keeps the file's lock for those who read in the mapping (`storage/lease.rs`).
-    forward_file!(file: unlock, pins, mapping);
+    forward_file!(file: unlock, pins, acknowledged, mapping);
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.check_after(self.file.read_at(buf, offset))

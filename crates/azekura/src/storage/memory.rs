@@ -3,7 +3,7 @@
 //! sparse file of any length costs only what was written. No directory is ever made: a path is just a
 //! name, and says which directory it is in. Syncs do nothing, since nothing can be lost.
 //!
-//! Lock order: the name table, then a node's contents, lock holders or pins.
+//! Lock order: the name table, then a node's contents, lock holders, pins or acknowledgements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -115,6 +115,8 @@ struct Node {
     holders: Mutex<Holders>,
     /// Which handle has pinned which checkpoint, and how many times.
     pins: Mutex<BTreeMap<(u64, u64), u32>>,
+    /// What handles have acknowledged.
+    acks: Mutex<BTreeMap<u64, u64>>,
     /// How many handles were ever opened. Each handle takes its number from here.
     handles: AtomicU64,
 }
@@ -340,11 +342,29 @@ impl File for MemFile {
         let pins = self.node.pins.lock();
         Ok(pins.keys().filter(|pin| pin.1 != self.handle).map(|pin| pin.0..=pin.0).collect())
     }
+
+    fn acknowledge(&self, commit: Option<u64>) -> io::Result<()> {
+        let mut acks = self.node.acks.lock();
+        match commit {
+            Some(commit) => {
+                let newest = acks.entry(self.handle).or_insert(commit);
+                *newest = commit.max(*newest);
+            }
+            None => drop(acks.remove(&self.handle)),
+        }
+        Ok(())
+    }
+
+    fn acknowledged(&self) -> io::Result<Option<u64>> {
+        let acks = self.node.acks.lock();
+        Ok(acks.iter().filter(|(handle, _)| **handle != self.handle).map(|(_, commit)| *commit).min())
+    }
 }
 
 impl Drop for MemFile {
     fn drop(&mut self) {
         self.node.pins.lock().retain(|pin, _| pin.1 != self.handle);
+        self.node.acks.lock().remove(&self.handle);
         self.node.holders.lock().release(self.handle);
     }
 }

@@ -24,6 +24,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
+mod acks;
 mod bulk;
 mod direct;
 pub(crate) mod forward;
@@ -192,6 +193,25 @@ pub trait File: Send + Sync {
     /// The system's error.
     fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
         Ok(Vec::new())
+    }
+
+    /// Says that whoever has this handle has, durably and elsewhere, all commits up to this one. `None`: that
+    /// is of no interest any more. Until then, or until the handle is dropped, other handles hear of it
+    /// ([`acknowledged`](File::acknowledged)). A commit that was acknowledged once stays so.
+    ///
+    /// # Errors
+    /// `Unsupported` where there is no such thing, which is the default; the system's error.
+    fn acknowledge(&self, _commit: Option<u64>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The newest commit that all other handles, of any process, have acknowledged that acknowledge any. None
+    /// if none does.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn acknowledged(&self) -> io::Result<Option<u64>> {
+        Ok(None)
     }
 
     /// The file's bytes where the system keeps them, if it can map them.

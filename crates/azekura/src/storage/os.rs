@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+use super::acks::Acks;
 use super::direct::Direct;
 use super::pins::Pins;
 use super::range::{end_of, len_of};
@@ -133,6 +134,7 @@ struct OsFile {
     /// The process that has locked the file. 0: none has.
     locked_by: AtomicU32,
     pins: Pins,
+    acks: Acks,
 }
 
 /// Releases the lock. A lock belongs to the open file description, which forked processes share until they
@@ -156,6 +158,7 @@ impl OsFile {
             growth: Mutex::new(()),
             locked_by: AtomicU32::new(0),
             pins: Pins::default(),
+            acks: Acks::default(),
         }
     }
 
@@ -343,6 +346,14 @@ impl File for OsFile {
 
     fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
         Pins::of_others(&self.file)
+    }
+
+    fn acknowledge(&self, commit: Option<u64>) -> io::Result<()> {
+        self.acks.acknowledge(&self.file, commit)
+    }
+
+    fn acknowledged(&self) -> io::Result<Option<u64>> {
+        Acks::of_others(&self.file)
     }
 
     fn mapping(&self) -> Option<Arc<FileMapping>> {

@@ -26,7 +26,7 @@ use std::sync::atomic::{Ordering, fence};
 
 /// Where the lock of checkpoint 0 would be. Numbers of superblocks are smaller than this, so that every lock
 /// lies below the largest offset.
-const PINS_AT: u64 = 1 << 62;
+pub(super) const PINS_AT: u64 = 1 << 62;
 
 /// The checkpoints that other handles have pinned. Where the system has no such locks nobody can pin, so
 /// there are none.
@@ -65,6 +65,15 @@ pub(crate) fn without(pins: Vec<RangeInclusive<u64>>, revoked: &Range<u64>) -> V
     left
 }
 
+/// An error unless this machine's kernel sees all who lock the file. `known`: what was found before.
+pub(super) fn has_local_locks(known: &OnceLock<bool>, file: &fs::File) -> io::Result<()> {
+    if *known.get_or_init(|| platform::has_local_locks(file)) {
+        return Ok(());
+    }
+    let text = "the file system keeps no locks that every reader and writer would see";
+    Err(io::Error::new(io::ErrorKind::Unsupported, text))
+}
+
 /// The pins of one open file.
 #[derive(Default)]
 pub(super) struct Pins {
@@ -80,14 +89,11 @@ impl Pins {
         if number >= PINS_AT {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        if !self.are_local.get_or_init(|| platform::has_local_locks(file)) {
-            let text = "the file system keeps no locks that every reader and writer would see";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
-        }
+        has_local_locks(&self.are_local, file)?;
         let mut counts = self.counts.lock();
         let count = counts.entry(number).or_insert(0);
         if *count == 0
-            && let Err(e) = platform::lock(file, PINS_AT + number, true)
+            && let Err(e) = platform::set_lock(file, (PINS_AT + number, PINS_AT + number), true)
         {
             counts.remove(&number);
             return Err(e);
@@ -105,7 +111,7 @@ impl Pins {
             if *count == 0 {
                 counts.remove(&number);
                 // If the system refuses, the lock goes with the descriptor.
-                let _kept_longer = platform::lock(file, PINS_AT + number, false);
+                let _kept_longer = platform::set_lock(file, (PINS_AT + number, PINS_AT + number), false);
             }
         }
     }
@@ -139,7 +145,7 @@ impl Pins {
 }
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-mod platform {
+pub(super) mod platform {
     use std::fs;
     use std::io;
     use std::os::fd::AsRawFd;
@@ -185,8 +191,14 @@ mod platform {
         Ok(request)
     }
 
-    pub(super) fn lock(file: &fs::File, at: u64, shared: bool) -> io::Result<()> {
-        let request = request(if shared { libc::F_RDLCK } else { libc::F_UNLCK }, at, 1)?;
+    /// Takes a shared lock on the bytes from the first to the last, or gives that up.
+    pub(in crate::storage) fn set_lock(
+        file: &fs::File,
+        (first, last): (u64, u64),
+        shared: bool,
+    ) -> io::Result<()> {
+        let kind = if shared { libc::F_RDLCK } else { libc::F_UNLCK };
+        let request = request(kind, first, last - first + 1)?;
         // SAFETY: `file` keeps the descriptor open, and the request lives throughout the call, which reads
         // it.
         let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };
@@ -194,7 +206,11 @@ mod platform {
     }
 
     /// The first and the last byte of some lock of others on bytes `first` to `last`.
-    pub(super) fn lock_between(file: &fs::File, first: u64, last: u64) -> io::Result<Option<(u64, u64)>> {
+    pub(in crate::storage) fn lock_between(
+        file: &fs::File,
+        first: u64,
+        last: u64,
+    ) -> io::Result<Option<(u64, u64)>> {
         let mut request = request(libc::F_WRLCK, first, last - first + 1)?;
         // SAFETY: as above. The call writes the lock that it has found to the request, which nobody else has.
         let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut request) };
@@ -213,7 +229,7 @@ mod platform {
 
 /// Elsewhere nobody can pin, and so nobody has.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-mod platform {
+pub(super) mod platform {
     use std::fs;
     use std::io;
 
@@ -221,11 +237,11 @@ mod platform {
         false
     }
 
-    pub(super) fn lock(_: &fs::File, _: u64, _: bool) -> io::Result<()> {
+    pub(in crate::storage) fn set_lock(_: &fs::File, _: (u64, u64), _: bool) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn lock_between(_: &fs::File, _: u64, _: u64) -> io::Result<Option<(u64, u64)>> {
+    pub(in crate::storage) fn lock_between(_: &fs::File, _: u64, _: u64) -> io::Result<Option<(u64, u64)>> {
         Ok(None)
     }
 }

@@ -29,10 +29,17 @@ use std::sync::Arc;
 /// A part is about so long, if the commit has so many changes.
 const PART_BYTES: usize = 256 << 10;
 
-/// Commits a batch, with what the feed is to have of it.
+/// Commits a batch, with what the feed is to have of it. If it is durable, synchronous mirrors have it when
+/// this returns.
 #[inline(always)]
 pub(crate) fn commit(db: &Db, batch: Batch) -> Result<u64> {
-    if db.engine.feed.is_on() { commit_fed(db, batch) } else { commit_batch(&db.engine, batch) }
+    let is_durable = batch.durable || batch.changes_tables();
+    let commit =
+        if db.engine.feed.is_on() { commit_fed(db, batch) } else { commit_batch(&db.engine, batch) }?;
+    if is_durable {
+        db.engine.wait_for_mirrors(commit)?;
+    }
+    Ok(commit)
 }
 
 fn commit_batch(engine: &Engine, batch: Batch) -> Result<u64> {

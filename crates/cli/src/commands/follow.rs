@@ -44,6 +44,9 @@ pub struct Args {
     /// End when DEST has all that is durable
     #[arg(long)]
     once: bool,
+    /// Make durable commits wait until DEST has them, too
+    #[arg(long, conflicts_with = "once")]
+    sync: bool,
     /// Take a connection for broken if nothing comes for so long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = units::parse_seconds)]
     timeout: f64,
@@ -144,7 +147,7 @@ impl Follower<'_> {
     /// Waits, and says how far behind the mirror is.
     fn wait(&mut self, pause: Duration) -> Outcome {
         let (began, before) = (Instant::now(), self.last.behind);
-        self.last.level = false;
+        (self.last.level, self.last.synchronous) = (false, false);
         while began.elapsed() < pause && !self.session.ends() {
             std::thread::sleep(LOOKS.min(pause));
             self.last.behind = before + began.elapsed();
@@ -186,6 +189,7 @@ impl Follower<'_> {
     fn mirror(&mut self, pipe: &MirrorPipe) -> Outcome {
         let Follower { args, session, shown, last, .. } = self;
         let mut mirror = pipe.mirror(&args.to, args.rate.options())?;
+        mirror.synchronous(args.sync);
         let mut printed = Ok(());
         let done = mirror.run(|status| {
             *last = *status;

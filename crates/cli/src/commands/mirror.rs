@@ -35,6 +35,9 @@ pub struct Args {
     /// End when DEST has all that is durable
     #[arg(long)]
     once: bool,
+    /// Make durable commits wait until DEST has them, too
+    #[arg(long, conflicts_with = "once")]
+    sync: bool,
     #[command(flatten)]
     rate: RateArg,
     #[command(flatten)]
@@ -48,6 +51,7 @@ pub fn run(args: &Args) -> Outcome {
     let asked = ends.clone();
     let _deferred = Deferred::new(move || asked.store(true, Ordering::Relaxed));
     let mut mirror = Mirror::open(&args.file.path, &args.to, args.rate.options())?;
+    mirror.synchronous(args.sync);
     let mut shown = Shown::new(&args.to, args.once, args.json.json);
     let mut printed = Ok(());
     mirror.run(|status| {
@@ -122,7 +126,8 @@ impl Shown<'_> {
 
 fn level(to: &Path, status: &MirrorStatus) -> String {
     let (to, commit) = (crate::bytes::harmless(&to.display().to_string()), units::grouped(status.commit));
-    format!("{to} has commit {commit}; {} copied", units::bytes(status.copied_bytes))
+    let wait = if status.synchronous { "; durable commits wait for it" } else { "" };
+    format!("{to} has commit {commit}; {} copied{wait}", units::bytes(status.copied_bytes))
 }
 
 fn behind(status: &MirrorStatus) -> String {
@@ -134,6 +139,7 @@ fn behind(status: &MirrorStatus) -> String {
 fn json(status: &MirrorStatus) -> serde_json::Value {
     serde_json::json!({
         "level": status.is_level(),
+        "synchronous": status.synchronous,
         "checkpoint": status.checkpoint,
         "commit": status.commit,
         "behind_commits": status.behind_commits,

@@ -11,6 +11,7 @@ mod records;
 mod salvage;
 mod shards;
 mod small_disk;
+mod synchronous;
 mod tables;
 mod transfer;
 mod unclosed;

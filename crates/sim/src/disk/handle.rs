@@ -354,6 +354,25 @@ impl File for Handle {
         Ok(pins.filter(|pin| pin.1 != self.id).map(|pin| pin.0..=pin.0).collect())
     }
 
+    fn acknowledge(&self, commit: Option<u64>) -> io::Result<()> {
+        let mut d = self.disk.lock();
+        let acks = &mut d.nodes[self.node].acks;
+        match commit {
+            Some(commit) => {
+                let newest = acks.entry(self.id).or_insert(commit);
+                *newest = commit.max(*newest);
+            }
+            None => drop(acks.remove(&self.id)),
+        }
+        Ok(())
+    }
+
+    fn acknowledged(&self) -> io::Result<Option<u64>> {
+        let d = self.disk.lock();
+        let acks = d.nodes[self.node].acks.iter();
+        Ok(acks.filter(|ack| *ack.0 != self.id).map(|ack| *ack.1).min())
+    }
+
     fn mapping(&self) -> Option<Arc<FileMapping>> {
         let mut d = self.disk.lock();
         let shown = d.mapping.then(|| d.nodes[self.node].now.show());
@@ -368,6 +387,9 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // This cannot fail.
         let _given_up = self.unlock();
-        self.disk.lock().nodes[self.node].pins.retain(|pin, _| pin.1 != self.id);
+        let mut d = self.disk.lock();
+        let node = &mut d.nodes[self.node];
+        node.pins.retain(|pin, _| pin.1 != self.id);
+        node.acks.remove(&self.id);
     }
 }

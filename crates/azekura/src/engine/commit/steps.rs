@@ -14,6 +14,7 @@ use crate::engine::changes::dropped;
 use crate::engine::checkpoint::{Checkpointer, PendingFree};
 use crate::engine::fed::Feeding;
 use crate::engine::freeze::Freezer;
+use crate::engine::mirrored::Mirrored;
 use crate::engine::state::{State, TableState};
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ pub(in crate::engine) struct CommitSteps<'a> {
     pub(in crate::engine) checkpointer: &'a Checkpointer,
     pub(in crate::engine) life: &'a Life,
     pub(in crate::engine) poison: &'a Poison,
+    pub(in crate::engine) mirrored: &'a Mirrored,
 }
 
 impl CommitSteps<'_> {

@@ -119,6 +119,7 @@ impl HookedFile {
 
 impl File for HookedFile {
     forward_file!(file: write_back, wait_written, len, set_len, allocate, punch, try_lock, unlock, unpin);
+    forward_file!(file: acknowledge, acknowledged);
 
     fn pin(&self, number: u64) -> io::Result<()> {
         self.ask(Call::Pin)?;

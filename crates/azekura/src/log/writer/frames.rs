@@ -177,10 +177,8 @@ impl Log {
 
     /// Writes the second copy of a jump again, unsynced. It says that the frames after the jump are durable,
     /// up to `durable_below`. The first copy stays, so a torn write does no harm.
-    pub(super) fn vouch_in_jump(&self, io: &mut Io, jump: &Jump) -> Result<()> {
+    pub(super) fn vouch_in_jump(&self, io: &Io, jump: &Jump) -> Result<()> {
         let block = self.jump_block(io, jump.number, jump.goal);
-        self.file.write_at(&block, jump.twin_at).map_err(|e| Error::io("writing the log", e))?;
-        io.vouched_below = io.durable_below;
-        Ok(())
+        self.file.write_at(&block, jump.twin_at).map_err(|e| Error::io("writing the log", e))
     }
 }

@@ -7,7 +7,8 @@
 //! - When nothing has followed for a while, the log writes one frame without records. The next frame replaces
 //!   it.
 //! - When the frames after a jump have become durable, the log writes the jump's second copy again, which
-//!   says so.
+//!   says so. Who reads while the log is written may have passed the jump by then, so a frame says it too, as
+//!   in the first case.
 //!
 //! Neither write is synced. If it is lost or torn, nothing has changed. If it is there, it claims no more
 //! than a sync has made durable. A full disk is no failure of such a write. Any other error poisons the

@@ -1,7 +1,7 @@
 //! The mirror's side of a pipe: the source's file, as far as a mirror reads it.
 
 use super::wire::{Seen, Wire};
-use super::{CLOSE, DIGEST, HAVE, LENGTH, LOOK, OPEN, PIN, Question, SETTLE, UNPIN, mark_of};
+use super::{ACK, CLOSE, DIGEST, HAVE, LENGTH, LOOK, OPEN, PIN, Question, SETTLE, UNPIN, mark_of};
 use crate::backup::CopyOptions;
 use crate::base::codec::{u64_at, usize_of64};
 use crate::base::error::Result;
@@ -16,6 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What the source is called in errors.
@@ -84,7 +85,12 @@ impl MirrorPipe {
         options: CopyOptions,
     ) -> Result<Mirror> {
         let opened = self.open_file().map_err(crate::backup::failed(Path::new(SOURCE), "opening it"))?;
-        let log = RemoteFile { pipe: self.clone(), file: opened.file, is_log: true };
+        let log = RemoteFile {
+            pipe: self.clone(),
+            file: opened.file,
+            is_log: true,
+            acknowledges: AtomicBool::new(false),
+        };
         let file = Arc::new(opened);
         let source = MirrorSource {
             path: PathBuf::from(SOURCE),
@@ -111,7 +117,7 @@ impl MirrorPipe {
         let file = wire.next_file;
         wire.next_file = wire.next_file.wrapping_add(1);
         wire.ask(&Question::new(OPEN, file))?;
-        Ok(RemoteFile { pipe: self.clone(), file, is_log: false })
+        Ok(RemoteFile { pipe: self.clone(), file, is_log: false, acknowledges: AtomicBool::new(false) })
     }
 }
 
@@ -260,6 +266,8 @@ struct RemoteFile {
     file: u32,
     /// Whether the log is read here.
     is_log: bool,
+    /// Whether commits wait for the mirror.
+    acknowledges: AtomicBool,
 }
 
 impl RemoteFile {
@@ -328,6 +336,20 @@ impl File for RemoteFile {
     fn unpin(&self, number: u64) {
         // If the pipe is cut, the other end has ended, and its pins with it.
         let _unheard = self.pipe.wire().say(&self.question(UNPIN).with([number]));
+    }
+
+    fn acknowledge(&self, commit: Option<u64>) -> io::Result<()> {
+        let is_some = commit.is_some();
+        let begins = is_some && !self.acknowledges.load(Ordering::Relaxed);
+        let question = self.question(ACK).with([commit.unwrap_or(0), is_some.into(), begins.into()]);
+        if begins {
+            // When this returns commits wait.
+            self.ask(&question)?;
+        } else {
+            self.pipe.wire().say(&question)?;
+        }
+        self.acknowledges.store(is_some, Ordering::Relaxed);
+        Ok(())
     }
 
     fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {

@@ -1,12 +1,12 @@
 //! What the source's side does with a question.
 
 use super::{
-    ANSWER_HEAD_BYTES, CLOSE, DIGEST, KINDS, LENGTH, LOG_BYTES_MAX, LOOK, OPEN, PART_BYTES, PIN, Question,
-    READ, SETTLE, TEXT_BYTES_MAX, UNPIN, bad, mark_of,
+    ACK, ANSWER_HEAD_BYTES, CLOSE, DIGEST, KINDS, LENGTH, LOG_BYTES_MAX, LOOK, OPEN, PART_BYTES, PIN,
+    Question, READ, SETTLE, TEXT_BYTES_MAX, UNPIN, bad, mark_of,
 };
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
@@ -29,6 +29,8 @@ const READ_BYTES_MAX: u64 = 1 << 30;
 /// A look waits no longer than this, and looks so often.
 const LOOK_MS_MAX: u64 = 1000;
 const LOOKS: Duration = Duration::from_millis(1);
+/// If commits wait for the mirror, it looks more often at first.
+const LOOKS_AT_FIRST: Duration = Duration::from_micros(50);
 
 /// A file that the mirror has open.
 struct Opened {
@@ -37,6 +39,8 @@ struct Opened {
     head: Vec<u8>,
     /// The checkpoints that it has pinned here, each as often as it has.
     pins: Vec<u64>,
+    /// Whether commits wait for the mirror.
+    acknowledges: bool,
 }
 
 pub(super) struct Server<'a> {
@@ -74,6 +78,16 @@ impl Server<'_> {
             SETTLE => self.settle(file),
             DIGEST => self.digest(file, a, b),
             LOOK => self.look(file, a, b, c),
+            ACK => {
+                let done = self.acknowledge(file, Some(a).filter(|_| b == 1));
+                if c == 1 {
+                    done
+                } else {
+                    // There is no answer that could say so.
+                    done.map_err(|e| Error::io("acknowledging commits", e))?;
+                    return Ok(false);
+                }
+            }
             UNPIN => {
                 self.unpin(file, a);
                 return Ok(false);
@@ -141,7 +155,8 @@ impl Server<'_> {
             return wrong("too many files");
         }
         let opened = self.storage.open(self.path, OpenMode::ReadOnly)?;
-        self.files.insert(file, Opened { file: opened, head: Vec::new(), pins: Vec::new() });
+        self.files
+            .insert(file, Opened { file: opened, head: Vec::new(), pins: Vec::new(), acknowledges: false });
         Ok(())
     }
 
@@ -222,11 +237,19 @@ impl Server<'_> {
         }
     }
 
+    fn acknowledge(&mut self, file: u32, commit: Option<u64>) -> io::Result<()> {
+        let opened = self.of(file)?;
+        opened.file.acknowledge(commit)?;
+        opened.acknowledges = commit.is_some();
+        Ok(())
+    }
+
     /// Waits until something is new, for a while, and says what there is.
     fn look(&mut self, file: u32, tail: u64, ms: u64, mark: u64) -> io::Result<()> {
         let opened = self.of(file)?;
         let until = Instant::now() + Duration::from_millis(ms.min(LOOK_MS_MAX));
         let mut frames = Frames::default();
+        let mut pause = if opened.acknowledges { LOOKS_AT_FIRST } else { LOOKS };
         loop {
             let is_new = head_of(opened.file.as_ref())? != opened.head;
             if tail >= SUPERBLOCKS_BYTES {
@@ -235,7 +258,8 @@ impl Server<'_> {
             if is_new || frames.mark != mark && !frames.is_coming || Instant::now() >= until {
                 break;
             }
-            sleep(LOOKS);
+            sleep(pause);
+            pause = (2 * pause).min(LOOKS);
         }
         self.add_head(file)?;
         // After the head: what that names ends before this.

@@ -113,7 +113,8 @@ impl HookedFile {
 }
 
 impl File for HookedFile {
-    forward_file!(file: write_back, wait_written, identity, set_len, allocate, punch, unlock, pin, unpin, pins, mapping);
+    forward_file!(file: write_back, wait_written, identity, set_len, allocate, punch, unlock, pin, unpin, pins);
+    forward_file!(file: acknowledge, acknowledged, mapping);
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_at(buf, offset)
@@ -136,6 +137,7 @@ impl File for HookedFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.ask(Call::Sync);
+        fail(&self.fails, Call::Sync)?;
         self.file.sync_data()
     }
 

@@ -2,6 +2,7 @@
 
 use super::going::{Going, catch_up, followed, found};
 use super::kept::{Kept, MIRROR, Way};
+use super::waited::Waited;
 use crate::disk::{Disk, Keep, Moment};
 use crate::judge::{PATH, Setting, recovered};
 use crate::report::Run;
@@ -36,6 +37,8 @@ struct Trial<'a> {
     dest: Disk,
     /// Whether the mirror has a disk of its own.
     is_apart: bool,
+    /// Whether durable commits wait for the mirror.
+    is_waited: bool,
     n: u64,
 }
 
@@ -44,9 +47,12 @@ pub(super) fn cut_off(run: &Run, rng: &mut Rng, n: u64) {
     let script = Script::new(rng.number(), 8 + rng.below(60) as usize, rng.one_in(3));
     let (set, source, is_apart) = (setting(rng), Disk::seeded(rng.number()), rng.one_in(2));
     let dest = if is_apart { Disk::seeded(rng.number()) } else { source.clone() };
-    let trial = Trial { run, script, set, source, dest, is_apart, n };
+    let is_waited = rng.one_in(3);
+    let trial = Trial { run, script, set, source, dest, is_apart, is_waited, n };
     trial.dest.record(1 + rng.below(if is_apart { 3 } else { 12 }), rng.number());
-    if let Err(e) = trial.go(rng.number()) {
+    let seed = rng.number();
+    let ran = if is_waited { trial.go_waited(seed) } else { trial.go(seed) };
+    if let Err(e) = ran {
         return run.violation(format!("{}: {e}", trial.name()));
     }
     let moments = trial.dest.moments();
@@ -60,7 +66,8 @@ pub(super) fn cut_off(run: &Run, rng: &mut Rng, n: u64) {
 impl Trial<'_> {
     fn name(&self) -> String {
         let apart = if self.is_apart { ", apart" } else { "" };
-        format!("mirror {} of {} steps{apart}, {:?}", self.n, self.script.steps.len(), self.set)
+        let waited = if self.is_waited { ", waited for" } else { "" };
+        format!("mirror {} of {} steps{apart}{waited}, {:?}", self.n, self.script.steps.len(), self.set)
     }
 
     /// Runs the script on a good disk, to its end. The mirror comes to that, too.
@@ -87,6 +94,12 @@ impl Trial<'_> {
         going.mirrored = script.last() + 1;
         going.mark(&ack);
         Ok(())
+    }
+
+    /// The same, where durable commits wait for the mirror.
+    fn go_waited(&self, seed: u64) -> Result<(), String> {
+        let Trial { source, dest, script, set, .. } = self;
+        Waited { source, dest, script, set: *set }.go(seed)
     }
 
     fn cut(&self, moment: &Moment, rng: &mut Rng) {
