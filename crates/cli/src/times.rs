@@ -39,6 +39,9 @@ pub fn parse(text: &str) -> Result<SystemTime, String> {
 /// What stands before the time at which a record expires, in a line of an export.
 pub const EXPIRES: &[u8] = b"expires=";
 
+/// The same of one that does not, in a table whose records expire if nothing else is said.
+pub const NEVER: &[u8] = b"expires=never";
+
 /// Appends the time at which a record expires: in milliseconds since 1970, so that all of it is kept.
 pub fn write_expires(time: SystemTime, out: &mut Vec<u8>) {
     let ms = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
@@ -46,8 +49,11 @@ pub fn write_expires(time: SystemTime, out: &mut Vec<u8>) {
     out.extend_from_slice(ms.to_string().as_bytes());
 }
 
-/// Reads what `write_expires` has written.
+/// Reads what `write_expires` has written, or `NEVER`, which is the last millisecond that there can be.
 pub fn read_expires(field: &[u8]) -> Result<SystemTime, String> {
+    if field == NEVER {
+        return Ok(SystemTime::UNIX_EPOCH + Duration::from_millis(u64::MAX));
+    }
     let wrong = || format!("{:?} does not say when the record expires", String::from_utf8_lossy(field));
     let number = field.strip_prefix(EXPIRES).filter(|digits| digits.iter().all(u8::is_ascii_digit));
     let text = number.and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(wrong)?;

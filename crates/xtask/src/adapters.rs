@@ -36,7 +36,7 @@ pub const SPARK: Adapter = Adapter {
 pub const RAY: Adapter = Adapter {
     name: "ray",
     folder: "on_ray",
-    packages: &["ray[data]>=2.40", "pyarrow>=18", "pandas>=2.2,<3"],
+    packages: &["ray[data]>=2.60", "pyarrow>=18", "pandas>=2.2,<3"],
     imports: "import ray.data, pyarrow, pandas",
     needs_java: false,
     has_bench: false,

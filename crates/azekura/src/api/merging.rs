@@ -60,7 +60,7 @@ impl Table {
         let durable = engine.config.durability == Durability::Sync;
         let user_bytes = key.len() as u64 + given.user_bytes();
         match gather::commit(&self.db, Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
-            Ok(_) => Ok(()),
+            Ok(done) => done.wait(engine),
             // It has read nothing. So what the table takes has changed.
             Err(Error::Conflict { .. }) => self.retry(|w| w.merge_given(self, key, given)),
             Err(e) => Err(self.named(e)),
@@ -81,7 +81,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`merge`](Table::merge). Nothing is written then.
+    /// As [`merge`](Table::merge). Nothing is written then, but for `MirrorBehind`: it is committed.
     pub fn merge_many<'a, K: AsRef<[u8]>>(
         &self,
         merges: impl IntoIterator<Item = (K, Merge<'a>)>,

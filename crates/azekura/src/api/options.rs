@@ -206,8 +206,8 @@ impl Options {
 
     /// For how long a durable commit, or [`Db::sync`], waits at most for a mirror that is kept synchronously
     /// ([`Mirror::synchronous`](crate::Mirror::synchronous)). It waits only while there is one: when the
-    /// mirror ends, or its process is killed, it goes on at once. If the time is over it returns all the same,
-    /// for it is durable here, and nobody waits until the mirror has caught up:
+    /// mirror ends, or its process is killed, it goes on at once. If the time is over it returns all the
+    /// same, for it is durable here, and nobody waits until the mirror has caught up:
     /// [`Stats::unmirrored_commits`](crate::Stats) counts them. Default: 10 seconds.
     ///
     /// No lock is held meanwhile. Others commit, and readers see the commit already.

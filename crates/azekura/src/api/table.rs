@@ -224,7 +224,7 @@ impl Table {
         let durable = engine.config.durability == super::Durability::Sync;
         let user_bytes = (key.len() + value.len()) as u64;
         match gather::commit(&self.db, Batch { parts: vec![part], durable, user_bytes, ..Batch::default() }) {
-            Ok(_) => Ok(()),
+            Ok(done) => done.wait(engine),
             // This has read nothing, so only a new index can be the cause.
             Err(Error::Conflict { .. }) => self.commit_indexed(key, tag, value),
             Err(e) => Err(self.named(e)),
@@ -246,7 +246,7 @@ impl Table {
     /// Sets the values of many keys in one transaction.
     ///
     /// # Errors
-    /// As [`put`](Table::put). Nothing is written then.
+    /// As [`put`](Table::put). Nothing is written then, but for `MirrorBehind`: it is committed.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         records: impl IntoIterator<Item = (K, V)>,

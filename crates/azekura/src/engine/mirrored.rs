@@ -3,27 +3,32 @@
 //! 1. When a group of durable commits was written, its leader asks the system whether there is such a mirror
 //!    (`look`). If so, the log says at once that the group is durable, for a mirror takes nothing
 //!    else.
-//! 2. When a call that commits holds no lock any more, it waits (`wait_for_mirrors`). One of those that wait
+//! 2. When a call that commits holds no lock any more, it waits (`MirrorWait`). One of those that wait
 //!    asks the system again and again. What it learns lets all go who waited for no more than that.
 //! 3. Who has waited for `Options::mirror_timeout` goes on without the mirror, and so do all others, until
 //!    that has caught up. With `Options::require_mirror` each waits for so long, and gets `MirrorBehind`.
 //!
 //! Waiting ends with the mirror, and when the handle is closed or poisoned. Readers never wait.
 
-use super::Engine;
+use super::commit::Committer;
+use super::state::State;
 use crate::base::error::{Error, Result};
+use crate::base::life::Life;
+use crate::base::poison::Poison;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::thread::sleep;
-use crate::base::sync::{Condvar, Instant, Mutex, MutexGuard};
+use crate::base::sync::{ArcSwap, Condvar, Instant, Mutex, MutexGuard};
 use crate::log::Log;
 use crate::storage::File;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the system is asked: at first, and at most while nothing comes.
 const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
-/// A mirror that was left behind has caught up when it has what was the newest commit so short a time ago.
+/// A mirror that was left behind has caught up when it has all that went without it, or what was the newest
+/// commit so short a time ago.
 const CAUGHT_UP: Duration = Duration::from_secs(1);
 
 /// What is known of synchronous mirrors.
@@ -34,7 +39,7 @@ pub(crate) struct Mirrored {
     is_required: bool,
     /// Whether there was one when the log was last written.
     are_there: AtomicBool,
-    /// What was committed by earlier handles. Nobody waits for it.
+    /// What was committed by earlier handles.
     opened_at: AtomicU64,
     /// Durable commits that returned without a mirror that was there.
     pub(crate) without: AtomicU64,
@@ -50,6 +55,8 @@ struct Waiting {
     is_asking: bool,
     /// What a mirror that is left behind must have.
     goal: Option<Goal>,
+    /// The newest commit that went without it.
+    last_without: u64,
 }
 
 /// A commit, and when it was the newest.
@@ -88,6 +95,18 @@ impl Mirrored {
         self.opened_at.store(commit, Ordering::Release);
     }
 
+    /// Whether a sync of all commits up to here waits. What earlier handles have committed is not waited for,
+    /// unless a mirror is required.
+    pub(super) fn sync_waits(&self, commit: u64) -> bool {
+        self.is_required || commit > self.opened_at.load(Ordering::Acquire) && self.acknowledged().is_some()
+    }
+
+    /// Whether a commit waits.
+    #[inline]
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.are_there.load(Ordering::Acquire) || self.is_required
+    }
+
     /// Looks whether there are synchronous mirrors. If so, the log says that its last frames are durable.
     pub(super) fn look(&self, log: &Log) {
         let are_there = self.acknowledged().is_some();
@@ -99,39 +118,29 @@ impl Mirrored {
 
     /// The newest commit that all synchronous mirrors have. None if there is none.
     pub(crate) fn acknowledged(&self) -> Option<u64> {
-        // Where the system cannot say, no mirror could.
-        self.file.acknowledged().unwrap_or_default()
+        match self.file.acknowledged() {
+            Ok(found) => found,
+            // The system knows no such locks (as for `pins_of_others`), so no mirror could have one.
+            Err(e) if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => None,
+            // There may be a mirror, and nothing is known of it.
+            Err(_) => Some(0),
+        }
     }
 }
 
-impl Engine {
-    /// As `sync`, and waits for synchronous mirrors.
-    pub(crate) fn sync_mirrored(&self) -> Result<()> {
-        let newest = self.state.load().visible();
-        self.sync()?;
-        if self.config.read_only || newest <= self.mirrored.opened_at.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.mirrored.look(&self.log);
-        self.wait_for_mirrors(newest)
-    }
+/// A call that waits for mirrors. It holds no lock.
+pub(super) struct MirrorWait<'a> {
+    pub(super) state: &'a ArcSwap<State>,
+    pub(super) mirrored: &'a Mirrored,
+    pub(super) committer: &'a Committer,
+    pub(super) life: &'a Life,
+    pub(super) poison: &'a Poison,
+}
 
-    /// Waits until the synchronous mirrors have a commit that is durable here. REQUIRES: the caller holds no
-    /// lock.
-    ///
-    /// # Errors
-    /// `MirrorBehind`, if a mirror is required.
-    #[inline]
-    pub(crate) fn wait_for_mirrors(&self, commit: u64) -> Result<()> {
-        if self.mirrored.are_there.load(Ordering::Acquire) || self.mirrored.is_required {
-            self.wait_until_mirrored(commit)
-        } else {
-            Ok(())
-        }
-    }
-
+impl MirrorWait<'_> {
+    /// Waits until the mirrors have a commit that is durable here.
     #[cold]
-    fn wait_until_mirrored(&self, commit: u64) -> Result<()> {
+    pub(super) fn wait_for(&self, commit: u64) -> Result<()> {
         let began = Instant::now();
         let Mirrored { waiting, changed, .. } = &self.mirrored;
         let mut waiting = waiting.lock();
@@ -140,7 +149,7 @@ impl Engine {
                 return Ok(());
             }
             if self.goes_on_without(&mut waiting, commit) {
-                self.mirrored.without.fetch_add(1, Ordering::Relaxed);
+                self.note_without(&mut waiting, commit);
                 return Ok(());
             }
             if self.is_over(began) {
@@ -167,7 +176,9 @@ impl Engine {
     fn ask_mirrors(&self, known: u64, began: Instant) -> Answer {
         let mut pause = PAUSE_MIN;
         loop {
-            match self.mirrored.acknowledged() {
+            // Nobody has what was not committed yet, whatever a lock says.
+            let newest = |has: u64| has.min(self.state.load().visible());
+            match self.mirrored.acknowledged().map(newest) {
                 Some(newest) if newest > known => return Answer::Has(newest),
                 None if !self.mirrored.is_required => return Answer::Nobody,
                 _ => {}
@@ -194,12 +205,17 @@ impl Engine {
         if self.mirrored.is_required {
             return Err(Error::MirrorBehind { commit, waited });
         }
-        self.mirrored.without.fetch_add(1, Ordering::Relaxed);
+        self.note_without(waiting, commit);
         if !self.is_ending() {
             waiting.goal = Some(Goal { commit, since: Instant::now() });
             self.mirrored.changed.notify_all();
         }
         Ok(())
+    }
+
+    fn note_without(&self, waiting: &mut Waiting, commit: u64) {
+        self.mirrored.without.fetch_add(1, Ordering::Relaxed);
+        waiting.last_without = commit.max(waiting.last_without);
     }
 
     /// Whether the mirror was left behind, and has not caught up since.
@@ -208,6 +224,7 @@ impl Engine {
         waiting.goal = match self.mirrored.acknowledged() {
             None => None,
             Some(newest) if newest < goal.commit => Some(goal),
+            Some(newest) if newest >= waiting.last_without => None,
             // Where much is committed it never has the newest. So it is enough to be near.
             Some(_) if goal.since.elapsed() < CAUGHT_UP => None,
             Some(_) => Some(Goal { commit, since: Instant::now() }),

@@ -182,6 +182,27 @@ impl Engine {
         self.syncer().sync()
     }
 
+    /// As `sync`, and waits for synchronous mirrors.
+    pub(crate) fn sync_mirrored(&self) -> Result<()> {
+        let newest = self.state.load().visible();
+        self.sync()?;
+        if self.config.read_only || !self.mirrored.sync_waits(newest) {
+            return Ok(());
+        }
+        self.log.vouch();
+        self.mirror_wait().wait_for(newest)
+    }
+
+    /// Waits until the synchronous mirrors have a commit that is durable here. REQUIRES: the caller holds no
+    /// lock.
+    ///
+    /// # Errors
+    /// `MirrorBehind`, if a mirror is required.
+    #[inline]
+    pub(crate) fn wait_for_mirrors(&self, commit: u64) -> Result<()> {
+        if self.mirrored.is_waited_for() { self.mirror_wait().wait_for(commit) } else { Ok(()) }
+    }
+
     /// See `Reclaimer::compact`.
     pub(crate) fn compact(&self) -> Result<()> {
         self.look_after();

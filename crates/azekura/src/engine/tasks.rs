@@ -13,6 +13,7 @@ use super::freeze::Freezer;
 use super::idle::MemoryWatch;
 use super::load::TableLoader;
 use super::logs::LogCheck;
+use super::mirrored::MirrorWait;
 use super::reclaim::Reclaimer;
 use super::relief::RoomMaker;
 use super::sweep::Sweeper;
@@ -55,6 +56,12 @@ impl Engine {
         let (merges, steps) = (self.merges(), self.commit_steps());
         let (clock, follows) = (&*self.config.clock, self.config.follow.is_some());
         TableLoader { merges, steps, log: &self.log, clock, follows }
+    }
+
+    /// The part that waits for synchronous mirrors.
+    pub(super) fn mirror_wait(&self) -> MirrorWait<'_> {
+        let Engine { state, mirrored, committer, life, poison, .. } = self;
+        MirrorWait { state, mirrored, committer, life, poison }
     }
 
     /// The part that makes, renames and drops tables.

@@ -1,18 +1,13 @@
 //! Synchronous mirrors: durable commits in the source wait until the mirror has them.
 //!
-//! A mirror acknowledges what it has made durable, in the source's file (`storage/acks.rs`). It begins when it
-//! is level for the first time, so nobody waits for a mirror that is being built. It ends when it cannot go
-//! on, or has to be built anew, and begins again when it is level again. While it ships a checkpoint it goes
-//! on, and who commits waits for that.
+//! A mirror acknowledges what it has made durable, in the source's file (`storage/acks.rs`). It begins when
+//! it is level for the first time, so nobody waits for a mirror that is being built. It ends when it cannot
+//! go on, or has to be built anew, and begins again when it is level again. While it ships a checkpoint it
+//! goes on, and who commits waits for that.
 
 use super::going::Mirror;
 use crate::base::error::{Error, Result};
 use std::io;
-use std::time::Duration;
-
-/// How long a synchronous mirror waits before it looks again: at first, and at most while nothing comes.
-pub(super) const PAUSE_MIN: Duration = Duration::from_micros(50);
-pub(super) const PAUSE_MAX: Duration = Duration::from_millis(1);
 
 impl Mirror {
     /// Whether durable commits in the source wait until they are in this mirror, durably. They do from when it

@@ -1,6 +1,5 @@
 //! A mirror that goes on: step by step it comes to what its source has.
 
-use super::acknowledge;
 use super::chain::LogReader;
 use super::dest::{Dest, Going, Stop};
 use super::names::throw_away;
@@ -22,6 +21,9 @@ use std::time::Duration;
 /// How long a mirror waits before it looks again: at first, and at most while nothing comes.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
+/// The same where commits wait for the mirror.
+const WAITED_FOR_PAUSE_MIN: Duration = Duration::from_micros(50);
+const WAITED_FOR_PAUSE_MAX: Duration = Duration::from_millis(1);
 /// If the second superblock is not there after so long, it is looked whether its writer has gone.
 const SETTLE_AFTER: Duration = Duration::from_millis(200);
 /// A checkpoint takes no longer than this, unless its writer has ended.
@@ -141,7 +143,7 @@ impl Mirror {
 
     fn pauses(&self) -> (Duration, Duration) {
         let at_leisure = (PAUSE_MIN, PAUSE_MAX);
-        if self.is_synchronous { (acknowledge::PAUSE_MIN, acknowledge::PAUSE_MAX) } else { at_leisure }
+        if self.is_synchronous { (WAITED_FOR_PAUSE_MIN, WAITED_FOR_PAUSE_MAX) } else { at_leisure }
     }
 
     /// How far it is.
@@ -158,7 +160,7 @@ impl Mirror {
         self.note_status();
         let stop = match done {
             Ok(shipped) => {
-                self.acknowledge()?;
+                self.acknowledge().inspect_err(|_| self.acknowledge_nothing())?;
                 return Ok(Some(shipped));
             }
             Err(stop) => stop,

@@ -19,7 +19,8 @@ pub struct MirrorStatus {
     pub behind: Duration,
     /// Whether the last look at the source has found nothing that is durable there and not here.
     pub level: bool,
-    /// Whether durable commits in the source wait for it ([`Mirror::synchronous`](crate::Mirror::synchronous)).
+    /// Whether durable commits in the source wait for it
+    /// ([`Mirror::synchronous`](crate::Mirror::synchronous)).
     pub synchronous: bool,
     /// Bytes that were copied since it was opened.
     pub copied_bytes: u64,

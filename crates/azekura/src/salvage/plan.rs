@@ -325,7 +325,9 @@ fn logged<'a>(
     hash_seed: Option<u64>,
 ) -> BTreeMap<u32, Logged> {
     let mut tables = BTreeMap::<u32, Logged>::new();
-    for part in parts.into_iter().filter(|part| !matches!(part.change, Some(TableChange::Dropped(_)))) {
+    // Neither says that there is a table.
+    let says_nothing = |change: &_| matches!(change, Some(TableChange::Dropped(_) | TableChange::Lives(..)));
+    for part in parts.into_iter().filter(|part| !says_nothing(&part.change)) {
         let table = tables.entry(part.table).or_default();
         match &part.change {
             Some(TableChange::Made(made)) => {

@@ -33,8 +33,9 @@ impl Acks {
     pub(super) fn acknowledge(&self, file: &fs::File, commit: Option<u64>) -> io::Result<()> {
         let mut lacks_from = self.lacks_from.lock();
         let Some(commit) = commit else {
-            if lacks_from.take().is_some() {
+            if lacks_from.is_some() {
                 platform::set_lock(file, (ACKS_AT, LAST), false)?;
+                *lacks_from = None;
             }
             return Ok(());
         };
@@ -55,14 +56,20 @@ impl Acks {
     }
 
     /// The newest commit that all others have who acknowledge any.
-    pub(super) fn of_others(file: &fs::File) -> io::Result<Option<u64>> {
+    pub(super) fn of_others(&self, file: &fs::File) -> io::Result<Option<u64>> {
+        if has_local_locks(&self.are_local, file).is_err() {
+            // No mirror is synchronous there.
+            return Ok(None);
+        }
         let (mut at, mut all_have) = (LAST, None);
         // The system names one lock, of whomever. The next one is asked whether it lacks the last that this
         // one has.
         while let Some((from, _)) = platform::lock_between(file, at, at)? {
-            let Some(has) = from.checked_sub(ACKS_AT + 1).filter(|_| from <= at) else {
+            if from > at {
                 return Err(io::ErrorKind::InvalidData.into());
-            };
+            }
+            // Another program's lock of the whole file may hide those behind it.
+            let Some(has) = from.checked_sub(ACKS_AT + 1) else { return Ok(Some(0)) };
             (at, all_have) = (ACKS_AT + has, Some(has));
         }
         Ok(all_have)
@@ -80,11 +87,11 @@ mod tests {
         let options = fs::File::options().read(true).write(true).create(true).truncate(true).clone();
         let (writer, a, b) = (options.open(&path).unwrap(), fs::File::open(&path).unwrap(), Acks::default());
         let (other, acks) = (fs::File::open(&path).unwrap(), Acks::default());
-        let seen = || Acks::of_others(&writer).unwrap();
+        let seen = || Acks::default().of_others(&writer).unwrap();
         assert_eq!(seen(), None);
         acks.acknowledge(&a, Some(7)).unwrap();
         assert_eq!(seen(), Some(7));
-        assert_eq!(Acks::of_others(&a).unwrap(), None, "its own does not count");
+        assert_eq!(Acks::default().of_others(&a).unwrap(), None, "its own does not count");
         b.acknowledge(&other, Some(3)).unwrap();
         assert_eq!(seen(), Some(3));
         b.acknowledge(&other, Some(9)).unwrap();
@@ -105,6 +112,9 @@ mod tests {
         assert!(acks.acknowledge(&a, Some(LAST - ACKS_AT)).is_err(), "there is no such commit");
         drop(a);
         assert_eq!(seen(), None);
+        let whole = fs::File::open(&path).unwrap();
+        platform::set_lock(&whole, (0, LAST), true).unwrap();
+        assert_eq!(seen(), Some(0), "whoever locks all of the file may hide a mirror");
         fs::remove_file(&path).unwrap();
     }
 }

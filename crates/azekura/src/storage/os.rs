@@ -353,7 +353,7 @@ impl File for OsFile {
     }
 
     fn acknowledged(&self) -> io::Result<Option<u64>> {
-        Acks::of_others(&self.file)
+        self.acks.of_others(&self.file)
     }
 
     fn mapping(&self) -> Option<Arc<FileMapping>> {

@@ -39,6 +39,8 @@ pub(crate) struct TableBuffer {
     pub(crate) operator: Option<Operator>,
     /// How long the table's records live if nothing else is said, in milliseconds. 0: until they are removed.
     pub(crate) ttl_ms: u64,
+    /// The same, before the transaction said otherwise.
+    pub(crate) found_ttl_ms: u64,
     /// The writes in order; keys may repeat. `block.fixed` tells which form.
     ops: Block,
     last_head: u64,
@@ -94,6 +96,7 @@ impl TableBuffer {
             indexes: None,
             operator: None,
             ttl_ms: 0,
+            found_ttl_ms: 0,
             ops: Block::default(),
             last_head: 0,
             ascending: true,
@@ -111,7 +114,7 @@ impl TableBuffer {
 
     /// The same, of a table with these indexes, whose records live so long.
     pub(crate) fn of(self, indexes: Indexes, ttl_ms: u64) -> TableBuffer {
-        TableBuffer { indexes, ttl_ms, ..self }
+        TableBuffer { indexes, ttl_ms, found_ttl_ms: ttl_ms, ..self }
     }
 
     /// Whether a write is its record and nothing else.
@@ -122,7 +125,9 @@ impl TableBuffer {
 
     /// One without writes, for the same table and the same indexes of it.
     pub(crate) fn anew(&self) -> TableBuffer {
-        TableBuffer::new(self.table, self.pool.clone()).of(self.indexes.clone(), self.ttl_ms)
+        let found_ttl_ms = self.found_ttl_ms;
+        let same = TableBuffer::new(self.table, self.pool.clone()).of(self.indexes.clone(), self.ttl_ms);
+        TableBuffer { found_ttl_ms, ..same }
     }
 
     /// A write to a key of eight bytes, given as a number.
@@ -198,7 +203,8 @@ impl TableBuffer {
     pub(crate) fn remove_range(&mut self, range: Range) {
         self.keep_before();
         let before = std::mem::take(&mut self.before);
-        let (generation, ttl_ms, operator) = (self.generation + 1, self.ttl_ms, self.operator);
+        let (generation, operator) = (self.generation + 1, self.operator);
+        let (ttl_ms, found_ttl_ms) = (self.ttl_ms, self.found_ttl_ms);
         let pool = self.pool.clone();
         let sorted = std::mem::replace(self, TableBuffer::new(self.table, pool.clone())).sorted();
         let TableBufferSorted { table, block, ranges, segments, indexes, user_bytes } = sorted;
@@ -216,6 +222,7 @@ impl TableBuffer {
             segments,
             indexes,
             ttl_ms,
+            found_ttl_ms,
             user_bytes,
             generation,
             operator,

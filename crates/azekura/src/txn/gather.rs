@@ -29,17 +29,27 @@ use std::sync::Arc;
 /// A part is about so long, if the commit has so many changes.
 const PART_BYTES: usize = 256 << 10;
 
-/// Commits a batch, with what the feed is to have of it. If it is durable, synchronous mirrors have it when
-/// this returns.
-#[inline(always)]
-pub(crate) fn commit(db: &Db, batch: Batch) -> Result<u64> {
-    let is_durable = batch.durable || batch.changes_tables();
-    let commit =
-        if db.engine.feed.is_on() { commit_fed(db, batch) } else { commit_batch(&db.engine, batch) }?;
-    if is_durable {
-        db.engine.wait_for_mirrors(commit)?;
+/// A commit that was made. Synchronous mirrors need not have it yet.
+#[must_use]
+pub(crate) struct Committed {
+    seq: u64,
+    is_durable: bool,
+}
+
+impl Committed {
+    /// Waits until synchronous mirrors have it, if it is durable.
+    #[inline(always)]
+    pub(crate) fn wait(self, engine: &Engine) -> Result<()> {
+        if self.is_durable { engine.wait_for_mirrors(self.seq) } else { Ok(()) }
     }
-    Ok(commit)
+}
+
+/// Commits a batch, with what the feed is to have of it.
+#[inline(always)]
+pub(crate) fn commit(db: &Db, batch: Batch) -> Result<Committed> {
+    let is_durable = batch.durable || batch.changes_tables();
+    let seq = if db.engine.feed.is_on() { commit_fed(db, batch) } else { commit_batch(&db.engine, batch) }?;
+    Ok(Committed { seq, is_durable })
 }
 
 fn commit_batch(engine: &Engine, batch: Batch) -> Result<u64> {

@@ -122,9 +122,11 @@ impl WriteTxn {
     fn takes_blind(&mut self, table: &Table, operator: Option<Operator>) -> Result<bool> {
         let Some(operator) = operator else { return Ok(false) };
         let buffer = self.buffer(table)?;
+        if !buffer.is_plain() {
+            return Ok(false);
+        }
         match buffer.operator {
             Some(known) => Ok(known == operator),
-            None if !buffer.is_plain() => Ok(false),
             None => Ok(self.db.engine.takes_blind(table.id, operator)),
         }
     }

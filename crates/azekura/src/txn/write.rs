@@ -420,6 +420,7 @@ impl WriteTxn {
     /// stands for another table, or a table that it has written to has got or lost an index meanwhile;
     /// `NotUnique` (nothing was written in these cases); `NoSuchTable` if a table was dropped since it was
     /// written to; `NoSpace`, `Io`, `Poisoned` if the log cannot be written; `Closed`, `Forked`.
+    /// `MirrorBehind`, where a mirror is required, after it was committed.
     pub fn commit(mut self) -> Result<()> {
         match self.take_batch()? {
             Some(batch) => self.commit_batch(batch),
@@ -427,8 +428,11 @@ impl WriteTxn {
         }
     }
 
-    pub(super) fn commit_batch(&self, batch: Batch) -> Result<()> {
-        gather::commit(&self.db, batch).map(|_| ()).map_err(|e| self.named(e))
+    pub(super) fn commit_batch(&mut self, batch: Batch) -> Result<()> {
+        let done = gather::commit(&self.db, batch).map_err(|e| self.named(e))?;
+        // What it has read is not kept while it waits.
+        self.end();
+        done.wait(&self.db.engine)
     }
 
     /// What is to be committed; none if nothing was written.

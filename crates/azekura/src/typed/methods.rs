@@ -350,7 +350,7 @@ impl<K: Key + ?Sized, V: Value + ?Sized> TypedTable<K, V> {
     /// Sets the values of many keys in one transaction.
     ///
     /// # Errors
-    /// As `put`. Nothing is written then.
+    /// As `put`. Nothing is written then, but for `MirrorBehind`.
     pub fn put_many<'a>(&self, records: impl IntoIterator<Item = (K::Given<'a>, V::Given<'a>)>) -> Result<()>
     where
         K: 'a,

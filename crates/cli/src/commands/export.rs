@@ -30,7 +30,8 @@ const STDOUT_NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Each line is a key, a tab and a value, with \\t \\n \\r \\\\ \\0 and \\xNN escapes. The line of a\n\
-                  record that expires goes on with a tab and expires=N: N milliseconds after 1970.\n\n\
+                  record that expires goes on with a tab and expires=N: N milliseconds after 1970. In a table with\n\
+                  a time to live others have expires=never.\n\n\
                   Example:\n  azekura export fruit.azk fruit.tsv\n  azekura export fruit.azk | gzip > fruit.tsv.gz"
 )]
 pub struct Args {
@@ -93,6 +94,8 @@ fn copy(
     if progress.is_visible() {
         progress.set_of(0, txn.count(table)?);
     }
+    // There a line without a time would get the usual one.
+    let has_usual_ttl = table.usual_ttl().is_some();
     let mut cursor = txn.cursor(table)?;
     let mut line = Vec::new();
     let (mut records, mut bytes) = (0u64, 0u64);
@@ -102,6 +105,9 @@ fn copy(
         if let Some(time) = cursor.expires() {
             line.push(b'\t');
             times::write_expires(time, &mut line);
+        } else if has_usual_ttl {
+            line.push(b'\t');
+            line.extend_from_slice(times::NEVER);
         }
         line.push(b'\n');
         stream.write_all(&line).map_err(failed)?;

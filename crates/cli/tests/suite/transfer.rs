@@ -91,7 +91,11 @@ fn a_copied_table_has_the_times_of_its_original() {
     place.run(["ttl", "db.azk", "-t", "t", "700"]).succeeds();
     place.run(["create", "other.azk"]).succeeds();
     let exported = place.run(["export", "db.azk", "-t", "t"]).succeeds().stdout().to_owned();
-    assert_eq!(exported.matches("expires=").count(), 2, "{exported}");
+    assert_eq!(exported.matches("expires=1").count(), 2, "{exported}");
+    assert!(exported.contains("stays\t3\texpires=never"), "{exported}");
+    place.run(["create", "third.azk", "--ttl", "5"]).succeeds();
+    place.run_with_input(["import", "third.azk"], exported.as_bytes()).succeeds();
+    assert_eq!(place.run(["export", "third.azk"]).succeeds().stdout(), exported);
     place.run(["copy-table", "db.azk", "t", "copy"]).succeeds();
     place.run(["copy-table", "db.azk", "t", "copy", "--to-file", "other.azk"]).succeeds();
     for file in ["db.azk", "other.azk"] {

@@ -3,8 +3,8 @@
 //!
 //! A script runs while a mirror goes on with it, is closed and opened again, and is read. The mirror is on
 //! the disk of its source, which loses power with both on it, or on a disk of its own, which does so alone.
-//! It reads its source as a file, or through a pipe, which is cut now and then. Or durable commits wait for it
-//! (`waited`): then what has returned is in it.
+//! It reads its source as a file, or through a pipe, which is cut now and then. Or durable commits wait for
+//! it (`waited`): then what has returned is in it.
 
 mod cuts;
 mod going;

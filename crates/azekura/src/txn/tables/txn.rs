@@ -214,10 +214,8 @@ impl WriteTxn {
     /// tables was rolled back.
     pub(in crate::txn) fn restore_lifetimes(&mut self) {
         let Some(own) = &self.tables else { return };
-        let state = self.db.engine.state.load();
         for buffer in &mut self.buffers {
-            let outside = || state.tables.get(buffer.table).map_or(0, |table| table.ttl_ms);
-            buffer.ttl_ms = own.changes.lives.get(&buffer.table).copied().unwrap_or_else(outside);
+            buffer.ttl_ms = own.changes.lives.get(&buffer.table).copied().unwrap_or(buffer.found_ttl_ms);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{PATH, Time, copy_of, ms, open, options};
 use azekura::storage::MemStorage;
-use azekura::{Db, Error, Lifetime, TableKind, WriteOptions};
+use azekura::{Db, Error, Lifetime, Merge, TableKind, WriteOptions};
 use std::time::Duration;
 
 #[test]
@@ -266,4 +266,38 @@ fn the_column_of_times_is_packed() {
     let (plain, expiring) = (size(None), size(Some(60_000)));
     eprintln!("bytes a record: {plain:.2} without, {expiring:.2} with times of 60 different milliseconds");
     assert!(expiring < plain + 1.0, "{expiring} bytes a record, {plain} without a time");
+}
+
+#[test]
+fn what_is_merged_after_a_table_got_a_time_to_live_has_it() {
+    let (storage, time) = (MemStorage::default(), Time::new());
+    let db = open(&storage, &time);
+    let t = db.table("t", TableKind::Hash).unwrap();
+    let mut w = db.write();
+    w.merge(&t, "a", Merge::AddU64(1)).unwrap();
+    w.set_usual_ttl(&t, Some(ms(60_000))).unwrap();
+    w.merge(&t, "b", Merge::AddU64(1)).unwrap();
+    w.commit().unwrap();
+    assert_eq!(t.ttl("a").unwrap(), Some(Lifetime::Unlimited));
+    assert!(matches!(t.ttl("b").unwrap(), Some(Lifetime::Left(left)) if left <= ms(60_000)));
+}
+
+#[test]
+fn a_rollback_to_a_savepoint_leaves_the_time_that_a_transaction_began_with() {
+    let (storage, time) = (MemStorage::default(), Time::new());
+    let db = open(&storage, &time);
+    let t = db.table("t", TableKind::Ordered).unwrap();
+    let mut w = db.write();
+    w.open_table("t").unwrap();
+    w.put(&t, "a", "1").unwrap();
+    let savepoint = w.savepoint();
+    t.set_usual_ttl(Some(ms(1000))).unwrap();
+    w.rollback_to(&savepoint).unwrap();
+    w.put(&t, "b", "2").unwrap();
+    assert_eq!(w.ttl(&t, "b").unwrap(), Some(Lifetime::Unlimited));
+    let savepoint = w.savepoint();
+    w.set_usual_ttl(&t, Some(ms(5))).unwrap();
+    w.rollback_to(&savepoint).unwrap();
+    w.put(&t, "c", "3").unwrap();
+    assert_eq!(w.ttl(&t, "c").unwrap(), Some(Lifetime::Unlimited));
 }
