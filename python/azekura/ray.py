@@ -42,18 +42,26 @@ _TYPES = {
 }
 # Packs that are written in one call: some 16 MiB, as a pack has 256 KiB at most.
 _PACKS = 64
+# So many numbers for each partition: all miss one with a probability of e^-32.
+_TRIALS = 32
 
 
 def write(dataset, path, shards, key="id", *, seed=0):
     """Writes the rows of a dataset as the next version of the set in the folder `path`, and returns its number.
 
     `key` is a column, or a list of several; the other columns are the value. A task packs the rows of a block, and
-    a task writes each shard, whose packs have to fit its memory. A task that fails is repeated by Ray; what it has
-    written goes when the version is committed. If the job fails nothing stays.
+    a task writes each shard: its memory has to hold the shard's packs some three times. Ray repeats a task whose
+    worker has died; what that one has written goes when the version is committed. If a task raises, the job fails,
+    and nothing stays.
     """
-    path, names, schema = os.path.abspath(path), names_of(key), dataset.schema()
+    path, names = os.path.abspath(path), names_of(key)
+    if dataset.context.max_errored_blocks != 0:
+        raise ValueError("max_errored_blocks of the DataContext has to be 0: rows that fail would be left out")
+    # Blocks of pandas do not say what is in a column of objects: Arrow's do.
+    dataset = dataset.map_batches(_as_it_is, batch_format="pyarrow", batch_size=None)
+    schema = dataset.schema()
     if schema is None:
-        raise ValueError("the dataset has no columns")
+        raise ValueError("the dataset has no rows, or no columns")
     columns = [_column(name, of) for name, of in zip(schema.names, schema.types)]
     by_name = {column["name"]: column for column in columns}
     for name in names:
@@ -64,12 +72,13 @@ def write(dataset, path, shards, key="id", *, seed=0):
     draft = ShardDraft.begin(path, spec)
     sink = _Version(path, draft.id)
     try:
-        packs = dataset.map_batches(functools.partial(_pack, spec), batch_format="pyarrow", batch_size=None)
+        pack = functools.partial(_pack, spec, _parts(int(shards)))
+        packs = dataset.map_batches(pack, batch_format="pyarrow", batch_size=None)
         shard = functools.partial(_write_shard, path, draft.id)
-        files = packs.groupby("shard", num_partitions=int(shards)).map_groups(shard, batch_format="pyarrow")
+        files = packs.groupby("part", num_partitions=int(shards)).map_groups(shard, batch_format="pyarrow")
         files.write_datasink(sink)
-    except BaseException:
-        sink.remove()
+    except BaseException as error:
+        _remove(draft, error)
         raise
     return sink.version
 
@@ -98,6 +107,8 @@ def lookup(dataset, path, on="id", *, columns=None, how="inner", version=None):
 
 
 def _column(name, of):
+    if not isinstance(of, pyarrow.DataType):
+        raise TypeError(f"column {name!r} is of no type of Arrow, but {of!r}: cast it to one")
     if pyarrow.types.is_timestamp(of):
         return {"name": name, "type": "timestamp_ntz" if of.tz is None else "timestamp", "nullable": True}
     if of not in _TYPES:
@@ -105,10 +116,41 @@ def _column(name, of):
     return {"name": name, "type": _TYPES[of], "nullable": True}
 
 
-def _pack(spec, table):
+def _as_it_is(table):
+    return table
+
+
+def _parts(shards):
+    """A number for each shard, by which Ray gives each one a partition of its own.
+
+    Ray puts a row where the hash of its column leads, so the numbers are found by Ray's own function. That is not
+    public. Without it, and where Ray divides rows in another way, a partition may get several shards, which costs
+    memory only.
+    """
+    try:
+        from ray.data._internal.arrow_ops.transform_pyarrow import hash_partition
+
+        numbers = pyarrow.table({"part": pyarrow.array(range(_TRIALS * shards), pyarrow.int64())})
+        found = hash_partition(numbers, hash_cols=["part"], num_partitions=shards)
+        return [found[partition].column("part")[0].as_py() for partition in range(shards)]
+    except Exception:
+        return list(range(shards))
+
+
+def _pack(spec, parts, table):
     """The packs of a block."""
+    for column in json.loads(spec)["key"]:
+        if table.column(column["name"]).null_count:
+            raise ValueError(f"column {column['name']!r} has a null, which no key can be")
+    parts = pyarrow.array(parts, pyarrow.int64())
     for packs in pack_rows(spec, table.column_names, table.to_batches()):
-        yield pyarrow.table({name: packs.column(name) for name in ("shard", "slice", "pack")})
+        # All packs of a shard may have more than the 2 GiB that a column of `binary` holds.
+        columns = [
+            parts.take(packs.column("shard")),
+            packs.column("slice"),
+            packs.column("pack").cast(pyarrow.large_binary()),
+        ]
+        yield pyarrow.table(columns, names=["part", "slice", "pack"])
 
 
 def _write_shard(path, draft, packs):
@@ -136,6 +178,15 @@ def _find(path, version, names, key, columns, how, table):
     yield from map(pyarrow.Table.from_batches, ([batch] for batch in joined))
 
 
+def _remove(draft, error):
+    """Removes all that was written, after this error, which stays the one that is raised. A draft that was
+    committed, or is gone, is none any more."""
+    try:
+        draft.abort()
+    except Exception as other:
+        error.add_note(f"what was written stays, until `azekura shards compact` removes it: {other}")
+
+
 class _Version(Datasink):
     """Commits what was written: the names of its files are the rows."""
 
@@ -151,8 +202,3 @@ class _Version(Datasink):
     def on_write_complete(self, write_result):
         files = [name for names in write_result.write_returns for name in names]
         self.version = ShardDraft.resume(self.path, self.draft).commit(files)
-
-    def remove(self):
-        """Removes all that was written, if it was not committed."""
-        if self.version is None:
-            ShardDraft.resume(self.path, self.draft).abort()

@@ -6,14 +6,19 @@ import json
 import os
 import re
 import tempfile
+import tomllib
 import unittest
+from unittest import mock
 
 import azekura
 import azekura.ray
+import pandas
 import pyarrow
 import ray
 
 ROWS = 20_000
+# A row of the last block: Ray makes the first ones for their schema before anything is written.
+LAST = ROWS - 1
 
 
 def names(path):
@@ -41,6 +46,52 @@ def fails_for(number, folder=None):
         return table
 
     return rows
+
+
+def shards_by_task(folder):
+    """Writes shards, and leaves a file of the task's name with a line for each one."""
+
+    def write_shard(path, draft, packs):
+        import azekura.ray
+
+        with open(os.path.join(folder, ray.get_runtime_context().get_task_id()), "a") as file:
+            file.write("a shard\n")
+        return azekura.ray._write_shard(path, draft, packs)
+
+    return write_shard
+
+
+def dies_in_the_midst(mark):
+    """Writes shards. The first task that has begun its file dies, once, and leaves the file's name at `mark`."""
+
+    class Dying:
+        def __init__(self, folder, writer):
+            self.folder, self.writer = folder, writer
+
+        def write_packed(self, packs):
+            for row in range(packs.num_rows):
+                self.writer.write_packed(packs.slice(row, 1))
+                begun = [name for name in os.listdir(self.folder) if name.endswith(".azk")]
+                if begun:
+                    with open(mark, "w") as file:
+                        file.write(begun[0])
+                    os._exit(1)
+
+        def abandon(self):
+            self.writer.abandon()
+
+    def write_shard(path, draft, packs):
+        import azekura.ray
+
+        if os.path.exists(mark):
+            return azekura.ray._write_shard(path, draft, packs)
+        real = azekura.ShardDraft.resume(path, draft)
+        with mock.patch.object(azekura.ray, "ShardDraft") as drafts:
+            folder = os.path.join(path, f".new-{draft}")
+            drafts.resume.return_value.writer = lambda attempt: Dying(folder, real.writer(attempt))
+            return azekura.ray._write_shard(path, draft, packs)
+
+    return write_shard
 
 
 class WithRay(unittest.TestCase):
@@ -90,10 +141,31 @@ class WithRay(unittest.TestCase):
         table = pyarrow.table(columns)
         azekura.ray.write(ray.data.from_arrow(table), self.set, 3, ["part", "id"])
         keys = ray.data.from_arrow(table.select(["id", "part"]))
-        wanted = ["name", "raw", "heat", "on", "big"]
+        wanted = ["name", "raw", "heat", "on", "day", "at", "big"]
         joined = azekura.ray.lookup(keys, self.set, on=["part", "id"], columns=wanted)
         back = sorted(joined.take_all(), key=lambda row: row["id"])
         self.assertEqual(back, table.select(["id", "part", *wanted]).to_pylist())
+
+    def test_blocks_of_pandas(self):
+        day = datetime.date(2026, 3, 1)
+        columns = {
+            "id": [f"key {n}" for n in range(50)],
+            "raw": [bytes([n]) for n in range(50)],
+            "day": [day + datetime.timedelta(n) for n in range(50)],
+            "name": [None if n % 3 == 0 else f"name {n}" for n in range(50)],
+        }
+        frame = pandas.DataFrame({name: pandas.Series(column, dtype=object) for name, column in columns.items()})
+        azekura.ray.write(ray.data.from_pandas(frame), self.set, 3)
+        joined = azekura.ray.lookup(ray.data.from_pandas(frame[["id"]]), self.set).take_all()
+        self.assertEqual(joined, pyarrow.table(columns).to_pylist())
+        # As pandas takes text today.
+        frame = pandas.DataFrame({"id": columns["id"], "v": range(50)})
+        self.assertEqual(azekura.ray.write(ray.data.from_pandas(frame), self.set, 3), 2)
+        self.assertEqual(azekura.ShardedReader(self.set)["key 7"], 7)
+        for wrong in (complex(1, 2), {"a": 1}):
+            frame["v"] = pandas.Series([wrong] * 50, dtype=object)
+            with self.assertRaisesRegex(TypeError, "column 'v' is of"):
+                azekura.ray.write(ray.data.from_pandas(frame), self.set, 3)
 
     def test_the_program_of_the_document(self):
         root = os.environ.get("AZEKURA_ROOT", os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -109,14 +181,47 @@ class WithRay(unittest.TestCase):
         self.assertEqual(rows, {n: 3 * n if n < 100 else None for n in range(200)})
 
     def test_a_task_that_is_killed_is_repeated(self):
-        azekura.ray.write(numbers().map_batches(fails_for(7777, self.folder), batch_format="pyarrow"), self.set, 4)
+        azekura.ray.write(numbers().map_batches(fails_for(LAST, self.folder), batch_format="pyarrow"), self.set, 4)
         self.assertTrue(os.path.exists(os.path.join(self.folder, "failed")))
+        self.expect_whole(1)
+
+    def test_a_task_that_is_killed_in_the_midst_of_a_shard_is_repeated(self):
+        mark = os.path.join(self.folder, "begun")
+        with mock.patch.object(azekura.ray, "_write_shard", dies_in_the_midst(mark)):
+            azekura.ray.write(numbers(), self.set, 4)
+        with open(mark) as file:
+            begun = file.read()
+        self.expect_whole(1)
+        self.assertNotIn(begun, names(os.path.join(self.set, "v0001")))
+
+    def test_each_shard_has_a_task_of_its_own(self):
+        folder = os.path.join(self.folder, "tasks")
+        os.mkdir(folder)
+        with mock.patch.object(azekura.ray, "_write_shard", shards_by_task(folder)):
+            azekura.ray.write(numbers(), self.set, 12)
+        self.expect_whole(1)
+        lines = [open(os.path.join(folder, name)).read() for name in names(folder)]
+        self.assertEqual(lines, ["a shard\n"] * 12)
+
+    def test_packs_of_a_shard_may_have_more_than_2_gib(self):
+        """So many are not made here: they are of the type that holds them."""
+        column = {"name": "id", "type": "i64", "nullable": False}
+        spec = json.dumps({"kind": "hash", "shards": 1, "hash_seed": "0" * 16, "key": [column], "value": []})
+        (packs,) = azekura.ray._pack(spec, [0], pyarrow.table({"id": range(10)}))
+        self.assertEqual(packs.schema.field("pack").type, pyarrow.large_binary())
+
+    def test_shards_may_share_a_partition(self):
+        with mock.patch.object(azekura.ray, "_parts", lambda shards: list(range(shards))):
+            azekura.ray.write(numbers(), self.set, 12)
         self.expect_whole(1)
 
     def test_a_job_that_fails_leaves_nothing(self):
         azekura.ray.write(numbers(), self.set, 2)
-        with self.assertRaises(Exception):
-            azekura.ray.write(numbers(factor=5).map_batches(fails_for(123), batch_format="pyarrow"), self.set, 4)
+        failing = numbers(factor=5).map_batches(fails_for(LAST), batch_format="pyarrow")
+        with mock.patch.object(azekura.ray, "_remove", wraps=azekura.ray._remove) as removed:
+            with self.assertRaisesRegex(Exception, "as was asked"):
+                azekura.ray.write(failing, self.set, 4)
+        removed.assert_called_once()
         self.expect_whole(1)
 
     def test_a_key_that_is_there_twice_is_refused(self):
@@ -125,9 +230,56 @@ class WithRay(unittest.TestCase):
             azekura.ray.write(twice, self.set, 2)
         self.assertEqual([name for name in names(self.set) if not name.startswith("set")], [])
 
+    def test_a_key_that_is_null_is_refused(self):
+        rows = pyarrow.table({"id": pyarrow.array([1, None, 3]), "v": pyarrow.array([1, 2, 3])})
+        with self.assertRaisesRegex(Exception, "column 'id' has a null"):
+            azekura.ray.write(ray.data.from_arrow(rows), self.set, 2)
+        self.assertEqual([name for name in names(self.set) if not name.startswith("set")], [])
+
+    def test_rows_that_fail_are_not_left_out(self):
+        dataset = numbers(100)
+        for allowed in (1, -1):
+            dataset.context.max_errored_blocks = allowed
+            with self.assertRaisesRegex(ValueError, "max_errored_blocks"):
+                azekura.ray.write(dataset, self.set, 2)
+        self.assertFalse(os.path.exists(self.set))
+
+    def test_the_error_is_not_hidden_by_another(self):
+        draft = mock.Mock(**{"abort.side_effect": OSError("no disk")})
+        error = ValueError("the real one")
+        azekura.ray._remove(draft, error)
+        self.assertRegex(error.__notes__[0], "no disk")
+
+    def test_a_draft_that_is_gone_is_no_error(self):
+        drafts = []
+
+        def gone(path, spec):
+            drafts.append(azekura.ShardDraft.begin(path, spec))
+            drafts[0].abort()
+            return drafts[0]
+
+        failing = numbers().map_batches(fails_for(LAST), batch_format="pyarrow")
+        with mock.patch.object(azekura.ray, "ShardDraft") as of_module:
+            of_module.begin = gone
+            with self.assertRaisesRegex(Exception, "as was asked") as raised:
+                azekura.ray.write(failing, self.set, 2)
+        self.assertEqual(len(drafts), 1)
+        self.assertFalse(getattr(raised.exception, "__notes__", None))
+        self.assertEqual([name for name in names(self.set) if not name.startswith("set")], [])
+
+    def test_the_versions_of_ray_are_said_once(self):
+        root = os.environ.get("AZEKURA_ROOT", os.path.join(os.path.dirname(__file__), "..", ".."))
+        with open(os.path.join(root, "python", "pyproject.toml"), "rb") as file:
+            packages = tomllib.load(file)["project"]["optional-dependencies"]["ray"]
+        with open(os.path.join(root, "crates", "xtask", "src", "adapters.rs"), encoding="utf-8") as file:
+            tested = file.read()
+        self.assertEqual([package for package in packages if f'"{package}"' not in tested], [])
+
     def test_wrong_arguments(self):
         with self.assertRaisesRegex(ValueError, "'no'"):
             azekura.ray.write(numbers(10), self.set, 2, "no")
+        with self.assertRaisesRegex(ValueError, "no rows"):
+            azekura.ray.write(numbers(10).filter(lambda row: False), self.set, 2)
         with self.assertRaisesRegex(TypeError, "list"):
             azekura.ray.write(ray.data.from_items([{"id": 1, "v": [1]}]), self.set, 2)
         azekura.ray.write(numbers(10), self.set, 2)

@@ -257,8 +257,8 @@ impl Db {
     /// ([`Options::mirror_timeout`]).
     ///
     /// # Errors
-    /// `Io`, `Poisoned`, `NoSpace`, `MirrorBehind`. After `NoSpace` what is not durable stays in memory. It is
-    /// tried again here, in the background and when the database is closed.
+    /// `Io`, `Poisoned`, `NoSpace`, `MirrorBehind`. After `NoSpace` what is not durable stays in memory. It
+    /// is tried again here, in the background and when the database is closed.
     pub fn sync(&self) -> Result<()> {
         self.engine.sync_mirrored()
     }

@@ -35,8 +35,8 @@ impl WriteTxn {
     /// # Errors
     /// As [`commit`](WriteTxn::commit), without `Conflict` but for one over the name of a table, and over a
     /// key whose value a [`merge`](WriteTxn::merge) had to read; an error that a new index has for a record;
-    /// what reading the old values meets. Nothing is written then, but for `MirrorBehind`. It may take as long as others write the
-    /// same keys of a table with indexes.
+    /// what reading the old values meets. Nothing is written then, but for `MirrorBehind`. It may take as
+    /// long as others write the same keys of a table with indexes.
     pub fn commit_blind(mut self) -> Result<()> {
         let refused = Arc::new(Refused::default());
         loop {
