@@ -12,8 +12,9 @@ use std::io;
 impl Mirror {
     /// Whether durable commits in the source wait until they are in this mirror, durably. They do from when
     /// it is level ([`MirrorStatus::synchronous`](crate::MirrorStatus)), as long as it is stepped, and no
-    /// longer than the program that commits says ([`Options::mirror_timeout`](crate::Options::mirror_timeout)).
-    /// Default: false. If there are several such mirrors, commits wait for all of them.
+    /// longer than the program that commits says
+    /// ([`Options::mirror_timeout`](crate::Options::mirror_timeout)). Default: false. If there are several
+    /// such mirrors, commits wait for all of them.
     ///
     /// While nothing comes, [`run`](Mirror::run) looks a thousand times a second then.
     ///
