@@ -316,6 +316,6 @@ pub(super) fn stats(engine: &Engine) -> Stats {
             .collect(),
         pinned_bytes: engine.space.kept_bytes(),
         mirrored_commit: whole.mirrored.acknowledged(),
-        unmirrored_commits: get(&whole.mirrored.without),
+        unmirrored_commits: whole.mirrored.went_without(),
     }
 }

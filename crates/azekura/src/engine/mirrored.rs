@@ -42,7 +42,7 @@ pub(crate) struct Mirrored {
     /// What was committed by earlier handles.
     opened_at: AtomicU64,
     /// Durable commits that returned without a mirror that was there.
-    pub(crate) without: AtomicU64,
+    without: AtomicU64,
     waiting: Mutex<Waiting>,
     changed: Condvar,
 }
@@ -105,6 +105,11 @@ impl Mirrored {
     #[inline]
     pub(super) fn is_waited_for(&self) -> bool {
         self.are_there.load(Ordering::Acquire) || self.is_required
+    }
+
+    /// How many durable commits have returned without a mirror that was there.
+    pub(crate) fn went_without(&self) -> u64 {
+        self.without.load(Ordering::Relaxed)
     }
 
     /// Looks whether there are synchronous mirrors. If so, the log says that its last frames are durable.
