@@ -173,6 +173,9 @@ def _find(path, version, names, key, columns, how, table):
     for name in columns:
         if name in table.column_names:
             raise ValueError(f"the rows have a column {name!r} too: rename it, or leave it out of `columns`")
+    for name in names:
+        if name not in table.column_names:
+            raise ValueError(f"the rows have no column {name!r}")
     places = [table.column_names.index(name) for name in names]
     joined = find_rows(path, version, places, key, columns, how, table.column_names + columns, table.to_batches())
     yield from map(pyarrow.Table.from_batches, ([batch] for batch in joined))

@@ -287,6 +287,8 @@ class WithRay(unittest.TestCase):
             azekura.ray.lookup(ray.data.range(1), self.set, how="outer")
         with self.assertRaisesRegex(ValueError, "no column 'x'"):
             azekura.ray.lookup(ray.data.range(1), self.set, columns=["x"])
+        with self.assertRaisesRegex(Exception, "the rows have no column 'key'"):
+            azekura.ray.lookup(ray.data.range(1), self.set, on="key").take_all()
         with self.assertRaisesRegex(Exception, "rename it"):
             azekura.ray.lookup(numbers(1), self.set).take_all()
 

@@ -72,7 +72,12 @@ fn main() -> Result<()> {
 
 /// The process at the source's end of the pipe.
 fn stream(path: &Path) -> azekura::Result<()> {
-    azekura::stream_mirror(path, &mut std::io::stdin().lock(), &mut std::io::stdout().lock(), &mut |_| {})
+    let (mut asked, mut answers) = (std::io::stdin().lock(), std::io::stdout().lock());
+    match azekura::stream_mirror(path, &mut asked, &mut answers, &mut |_| {}) {
+        // The other end is killed when all was measured.
+        Err(azekura::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
 }
 
 /// The process at the mirror's end of the pipe. It says which commit the mirror has when, a line each.

@@ -139,9 +139,17 @@ pub fn open_to_write_with(path: &Path, options: Options, look: impl FnOnce(&Db) 
     Ok(Db::open(path, options.create(false))?)
 }
 
-/// Closes a database whose changes are durable. A failure to close is only a warning.
+/// Closes a database whose changes are durable. A failure to close is only a warning, and so is that a
+/// synchronous mirror has not had them in time.
 pub fn close(db: Db) {
     let path = db.path().display().to_string();
+    let behind = db.stats().unmirrored_commits;
+    if behind > 0 {
+        failure::warn(&format!(
+            "{path}: the change is stored here, and its synchronous mirror did not have it in time \
+             (durable commits without it: {behind})"
+        ));
+    }
     if let Err(error) = db.close() {
         failure::warn(&format!("{path}: {error}; the change is stored, and the next opening tidies up"));
     }

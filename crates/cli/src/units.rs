@@ -61,6 +61,7 @@ pub fn parse_lifetime(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if time >= Duration::from_millis(1) => Ok(time),
+        Err(_) if seconds > 1.0 => Err("is too large".to_owned()),
         _ => Err("must be at least 0.001 seconds".to_owned()),
     }
 }

@@ -311,6 +311,7 @@ fn a_record_with_a_time_to_live_goes_by_itself() {
     place.run(["get", "db.azk", "pear"]).fails(1, "no key pear");
     assert_eq!(place.run(["count", "db.azk"]).succeeds().stdout(), "1\n");
     place.run(["set", "db.azk", "pear", "green", "--ttl", "0"]).fails(2, "at least 0.001 seconds");
+    place.run(["set", "db.azk", "pear", "green", "--ttl", "1e30"]).fails(2, "too large");
     place.run(["create", "db.azk", "--table", "brief", "--hash", "--ttl", "0.001"]).succeeds();
     place.run(["set", "db.azk", "k", "v", "-t", "brief"]).succeeds();
     place.run(["get", "db.azk", "k", "-t", "brief"]).fails(1, "no key k");

@@ -195,6 +195,18 @@ fn a_follower_that_is_stopped_is_left_behind() {
 }
 
 #[test]
+fn a_command_says_that_the_mirror_did_not_have_its_change_in_time() {
+    let place = Place::with_database();
+    let mirror = mirrored(&place, "file");
+    let warned = |key| place.run(["set", "db.azk", key, "1"]).succeeds().stderr().contains("in time");
+    assert!(!warned("a"));
+    signal(&mirror.0, "STOP");
+    assert!(warned("b"), "the mirror is stopped");
+    signal(&mirror.0, "CONT");
+    assert!(!warned("c"));
+}
+
+#[test]
 fn one_run_cannot_be_waited_for() {
     let place = Place::with_database();
     place.run(["mirror", "db.azk", "--to", "m.azk", "--once", "--sync"]).fails(2, "cannot be used with");
