@@ -127,6 +127,14 @@ impl Ran {
         self
     }
 
+    /// Requires status 0 and a warning in the house form that contains `part`.
+    pub fn warns(self, part: &str) -> Ran {
+        assert_eq!(self.status(), 0, "{}", self.stderr());
+        assert!(self.stderr().starts_with("azekura: warning: "), "{}", self.stderr());
+        assert!(self.stderr().contains(part), "{:?} is not in {}", part, self.stderr());
+        self
+    }
+
     /// Requires a status, no output, and an error in the house form that contains `part`.
     pub fn fails(self, status: i32, part: &str) -> Ran {
         assert_eq!(self.status(), status, "{}", self.stderr());
