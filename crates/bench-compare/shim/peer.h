@@ -103,6 +103,12 @@ typedef struct bench_peer {
   /* Takes the changes that come next, `limit` of them or a few more. What was removed has an empty value. */
   int (*changes_take)(void *changes, uint64_t limit, bench_seen *seen, bench_error *error);
   void (*changes_close)(void *changes);
+  /* Copies all that is committed into a directory, durably, while other threads write. If the library backs
+   * up by increments, a directory with a backup gets what has changed since; otherwise a copy that is there is
+   * replaced. May be called by any thread. NULL if there is no such call. */
+  int (*back_up)(void *store, const char *to, bench_error *error);
+  /* Makes the files of a store in `to` from the newest backup in `from`. NULL: copying the files does. */
+  int (*restore)(const char *from, const char *to, bench_error *error);
 } bench_peer;
 
 extern const bench_peer bench_kyoto_hash;

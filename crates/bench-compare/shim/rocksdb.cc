@@ -13,6 +13,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/transaction_log.h>
+#include <rocksdb/utilities/backup_engine.h>
 #include <rocksdb/version.h>
 #include <rocksdb/write_batch.h>
 
@@ -226,6 +227,24 @@ int ChangesTake(void *raw, uint64_t limit, bench_seen *seen, bench_error *error)
 
 void ChangesClose(void *raw) { delete static_cast<Changes *>(raw); }
 
+// Tables that the directory has from earlier backups are not copied again. Everything is synced.
+int BackUp(void *raw, const char *to, bench_error *error) {
+  rocksdb::BackupEngine *opened = nullptr;
+  auto status = rocksdb::BackupEngine::Open(rocksdb::Env::Default(), rocksdb::BackupEngineOptions(to), &opened);
+  if (!status.ok()) return Fail(status, "BackupEngine::Open", error);
+  const std::unique_ptr<rocksdb::BackupEngine> engine(opened);
+  return Told(engine->CreateNewBackup(static_cast<Store *>(raw)->db.get()), "BackupEngine::CreateNewBackup", error);
+}
+
+int Restore(const char *from, const char *to, bench_error *error) {
+  rocksdb::BackupEngineReadOnly *opened = nullptr;
+  auto status = rocksdb::BackupEngineReadOnly::Open(rocksdb::Env::Default(), rocksdb::BackupEngineOptions(from), &opened);
+  if (!status.ok()) return Fail(status, "BackupEngineReadOnly::Open", error);
+  const std::unique_ptr<rocksdb::BackupEngineReadOnly> engine(opened);
+  const auto path = std::string(to) + "/rocksdb";
+  return Told(engine->RestoreDBFromLatestBackup(path, path), "BackupEngine::RestoreDBFromLatestBackup", error);
+}
+
 int StoreSync(void *raw, bench_error *error) {
   return Told(static_cast<Store *>(raw)->db->FlushWAL(true), "DB::FlushWAL", error);
 }
@@ -307,7 +326,7 @@ extern "C" const bench_peer bench_rocksdb = {
     "durable; MultiGet for many; settled by CompactRange; Merge with an operator that adds for the "
     "counters; for the ttl workload eight bytes of time behind each value, which gets compare, a compaction filter "
     "that drops what is over, ttl and periodic_compaction_seconds as long as records live; for the feed workload "
-    "GetUpdatesSince, with WAL_ttl_seconds of a day",
+    "GetUpdatesSince, with WAL_ttl_seconds of a day; BackupEngine for backups",
     StoreOpen,
     StoreSync,
     StoreSettle,
@@ -330,4 +349,6 @@ extern "C" const bench_peer bench_rocksdb = {
     ChangesOpen,
     ChangesTake,
     ChangesClose,
+    BackUp,
+    Restore,
 };

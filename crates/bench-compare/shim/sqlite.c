@@ -310,6 +310,33 @@ static int changes_take(void *raw, uint64_t limit, bench_seen *seen, bench_error
   return 0;
 }
 
+/* Copies all pages in one step, within one read transaction, and syncs them. */
+static int copy_pages(sqlite3 *from, sqlite3 *to, bench_error *error) {
+  sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+  if (backup == NULL) return fail(to, "sqlite3_backup_init", error);
+  const int stepped = sqlite3_backup_step(backup, -1);
+  const int finished = sqlite3_backup_finish(backup);
+  if (stepped != SQLITE_DONE || finished != SQLITE_OK) return fail(to, "sqlite3_backup_step", error);
+  return 0;
+}
+
+static int back_up(void *raw, const char *path, bench_error *error) {
+  store *s = raw;
+  sqlite3 *from = connect(s, 0, s->budget_bytes / 8, error), *to = NULL;
+  char file[4096];
+  int rc = -1;
+  if (from == NULL) return -1;
+  snprintf(file, sizeof file, "%s/data.sqlite", path);
+  if (sqlite3_open_v2(file, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+    fail(to, "sqlite3_open_v2", error);
+  } else {
+    rc = copy_pages(from, to, error);
+  }
+  if (sqlite3_close(to) != SQLITE_OK && rc == 0) rc = fail(to, "sqlite3_close", error);
+  sqlite3_close(from);
+  return rc;
+}
+
 const bench_peer bench_sqlite = {
     .version = version,
     .configuration = "a table of two BLOBs WITHOUT ROWID; page_size 4096, or 16384 or 65536 for records above "
@@ -318,7 +345,8 @@ const bench_peer bench_sqlite = {
                      "wal_autocheckpoint 64 MiB; prepared statements; one read transaction a phase, one "
                      "for each get beside a writer; for the index workload an index of substr(v, 1, 8); "
                      "a counter is changed by one INSERT ON CONFLICT with a function of the program's; for the "
-                     "feed workload triggers that insert into a table of changes, read by its number",
+                     "feed workload triggers that insert into a table of changes, read by its number; "
+                     "sqlite3_backup_step(-1) for backups, which are restored by copying the file",
     .store_open = store_open,
     .store_sync = store_sync,
     .store_close = store_close,
@@ -339,4 +367,5 @@ const bench_peer bench_sqlite = {
     .changes_open = changes_open,
     .changes_take = changes_take,
     .changes_close = changes_close,
+    .back_up = back_up,
 };

@@ -47,6 +47,9 @@ pub enum Workload {
     /// Records put with every change kept for a reader, beside the same without; the changes taken
     /// afterwards, and while they are made.
     Feed,
+    /// Backups while another thread updates: the first, one after 1 % was updated, restoring that, and what
+    /// the writer loses beside them.
+    Backup,
     /// The time to open a database whose process was killed in the middle of a load.
     Recover,
     /// The time to open a database and get one record.
@@ -143,6 +146,10 @@ impl Case {
             Workload::Counters => {
                 format!("{records} counters incremented at random, {batch}, then one by 4 threads, for {s} s")
             }
+            Workload::Backup => format!(
+                "{records} records of 8 + {value} bytes; beside transactions of {} updates for {s} s",
+                grouped(self.batch)
+            ),
             Workload::Recover => {
                 format!("killed after {s} s of putting records of 8 + {value} bytes, {batch}")
             }
@@ -162,8 +169,9 @@ impl Case {
             workload => workload == Workload::Index,
         };
         // A helper process answers one call after the other. A server outlives its client.
-        let together =
-            self.threads > 1 || self.rate_per_s.is_some() || matches!(self.workload, Workload::Mixed);
+        let together = self.threads > 1
+            || self.rate_per_s.is_some()
+            || matches!(self.workload, Workload::Mixed | Workload::Backup);
         // What a helper is told in one message is not seen one by one.
         let in_steps = matches!(self.workload, Workload::Ttl | Workload::Counters | Workload::Feed);
         let killed_with_us = self.workload != Workload::Recover || about.place != Place::Server;
@@ -173,6 +181,7 @@ impl Case {
             && killed_with_us
             && (self.workload != Workload::Index || about.indexes)
             && (self.workload != Workload::Feed || about.feeds)
+            && (self.workload != Workload::Backup || about.backs_up)
             && (!in_steps || about.place == Place::Here)
     }
 }
@@ -196,6 +205,7 @@ impl Workload {
             Self::Ttl => "ttl",
             Self::Counters => "counters",
             Self::Feed => "feed",
+            Self::Backup => "backup",
             Self::Recover => "recover",
             Self::Open => "open",
         }

@@ -87,6 +87,7 @@ fn preset(workload: Workload, quick: bool) -> Preset {
         Workload::Ttl => (&[(24, M)], &[(24, 20 * K)], K),
         Workload::Counters => (&[(8, 10 * M)], &[(8, 100 * K)], K),
         Workload::Feed => (&[(44, 3 * M)], &[(44, 50 * K)], 100),
+        Workload::Backup => (&[(100, 3 * M)], &[(100, 50 * K)], 100),
         Workload::Recover => (&[(100, 10 * M)], &[(100, M)], K),
         Workload::Open => (&[(8, 10 * M)], &[(8, M)], 65_536),
     };
@@ -190,6 +191,7 @@ pub fn phases_s(case: &Case, phase_s: f64) -> f64 {
         Workload::Durable | Workload::Ttl => case.seconds,
         Workload::Counters => 2.0 * phase_s + 1.5 * case.seconds,
         Workload::Feed => 4.0 * phase_s,
+        Workload::Backup => phase_s + case.seconds,
         Workload::Recover => case.seconds + phase_s,
     }
 }

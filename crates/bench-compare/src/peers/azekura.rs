@@ -4,10 +4,11 @@ use super::{About, Changes, Each, Open, Peer, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use azekura::{
-    ChangeKind, Cursor, Db, Durability, Feed, FeedContent, Index, Merge, Options, ReadTxn, Table, TableKind,
-    WriteTxn,
+    ChangeKind, Cursor, Db, Durability, Feed, FeedContent, Index, Merge, Options, ReadTxn, Repository, Table,
+    TableKind, Which, WriteTxn,
 };
 use std::ops::Bound;
+use std::path::Path;
 
 const TABLE: &str = "bench";
 const FILE: &str = "data.azk";
@@ -24,6 +25,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
                 indexes: true,
                 expires: true,
                 feeds: true,
+                backs_up: true,
                 ordered: kind == TableKind::Ordered,
                 ..About::new(name, title)
             };
@@ -52,7 +54,8 @@ impl Peer for AzekuraPeer {
         "memory_bytes(budget), durability Eventual, or Sync when durable; nothing else set; db.flush() \
          before closing; one read snapshot a phase, the table's own get beside a writer; for the index \
          workload an index of v[0..8]:u64be; for the ttl workload a table that says how long records live; \
-         WriteTxn::merge for the counters; for the feed workload set_feed(Values), read by Db::feed"
+         WriteTxn::merge for the counters; for the feed workload set_feed(Values), read by Db::feed; \
+         Db::backup and Repository::restore"
             .to_owned()
     }
 
@@ -78,6 +81,13 @@ impl Peer for AzekuraPeer {
         let index = how.indexed.then(|| table.create_index("field", "v[0..8]:u64be")).transpose();
         let index = index.map_err(|error| Failure::peer(name, "Table::create_index", &error))?;
         Ok(Box::new(AzekuraStore { name, db, table, index }))
+    }
+
+    fn restore(&self, from: &Path, dir: &Path) -> Result<()> {
+        let failed = |call| move |error| Failure::peer(self.about.name, call, &error);
+        let repository = Repository::open(from).map_err(failed("Repository::open"))?;
+        let restored = repository.restore(Which::Newest, dir.join(FILE), |_| {});
+        restored.map_err(failed("Repository::restore")).map(|_| ())
     }
 }
 
@@ -110,6 +120,11 @@ impl Store for AzekuraStore {
         let Some(info) = info else { return Ok(None) };
         let feed = self.db.feed(info.oldest).map_err(self.failed("Db::feed"))?;
         Ok(Some(Box::new(AzekuraChanges { store: self, feed })))
+    }
+
+    fn back_up(&self, to: &Path) -> Result<bool> {
+        self.db.backup(to, |_| {}).map_err(self.failed("Db::backup"))?;
+        Ok(true)
     }
 
     fn sync(&self) -> Result<()> {

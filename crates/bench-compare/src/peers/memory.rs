@@ -6,13 +6,13 @@ use crate::records::ScanSum;
 use std::collections::BTreeMap;
 use std::mem;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What a store has.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Content {
     map: Map,
     /// Keys with their new values, if they are kept.
@@ -36,6 +36,8 @@ pub enum Lie {
     Kept,
     /// One change of 64 is not told.
     Untold,
+    /// A second backup to a directory changes nothing.
+    OldBackup,
 }
 
 /// The peer. It keeps the content of its stores after they are closed.
@@ -50,7 +52,11 @@ static CLOSED: Mutex<BTreeMap<PathBuf, Content>> = Mutex::new(BTreeMap::new());
 impl MemoryPeer {
     /// A peer with a lie.
     pub fn new(lie: Lie) -> Self {
-        Self { about: About { feeds: true, ..About::new("memory", "Memory") }, lie, closed: &CLOSED }
+        Self {
+            about: About { feeds: true, backs_up: true, ..About::new("memory", "Memory") },
+            lie,
+            closed: &CLOSED,
+        }
     }
 }
 
@@ -82,6 +88,14 @@ impl Peer for MemoryPeer {
         let (lie, closed, dir) = (self.lie, self.closed, how.dir.clone());
         Ok(Box::new(MemoryStore { content: Mutex::new(content), lie, closed, dir }))
     }
+
+    fn restore(&self, from: &Path, dir: &Path) -> Result<()> {
+        let mut closed = locked(self.closed);
+        let none = || Failure::peer(self.about.name, "restore", &"no such backup");
+        let content = closed.get(from).cloned().ok_or_else(none)?;
+        closed.insert(dir.to_owned(), content);
+        Ok(())
+    }
 }
 
 struct MemoryStore {
@@ -104,6 +118,14 @@ impl Store for MemoryStore {
         let changes = MemoryChanges { store: self, taken: 0 };
         let kept = locked(&self.content).changes.is_some();
         Ok(kept.then(|| -> Box<dyn Changes> { Box::new(changes) }))
+    }
+
+    fn back_up(&self, to: &Path) -> Result<bool> {
+        let mut closed = locked(self.closed);
+        if self.lie != Lie::OldBackup || !closed.contains_key(to) {
+            closed.insert(to.to_owned(), locked(&self.content).clone());
+        }
+        Ok(true)
     }
 
     fn sync(&self) -> Result<()> {

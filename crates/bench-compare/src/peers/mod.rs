@@ -26,7 +26,7 @@ pub mod tests;
 pub use all::all;
 
 use crate::counters;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -95,6 +95,8 @@ pub struct About {
     pub expires: bool,
     /// Keeps what was changed for a reader, in the order of the commits.
     pub feeds: bool,
+    /// Has a call for a backup while others write.
+    pub backs_up: bool,
     /// A writer that finds another one at work sleeps, and looks again later.
     pub sleeps: bool,
     /// What makes it different in a comparison, or empty.
@@ -119,6 +121,7 @@ impl About {
             indexes: false,
             expires: false,
             feeds: false,
+            backs_up: false,
             sleeps: false,
             caveat: "",
             get: "",
@@ -136,6 +139,10 @@ pub trait Peer: Send + Sync {
     fn configuration(&self) -> String;
     /// Opens or creates a store.
     fn open(&self, how: &Open) -> Result<Box<dyn Store>>;
+    /// Makes a store in an existing directory from the newest backup in another one, durably.
+    fn restore(&self, from: &Path, dir: &Path) -> Result<()> {
+        copy_files(from, dir)
+    }
     /// The bytes on disk of the store in a directory. Files that do not grow with the records are left out.
     fn file_bytes(&self, dir: &Path) -> u64 {
         counters::directory_bytes(dir)
@@ -152,6 +159,13 @@ pub trait Store: Send + Sync {
     fn changes(&self) -> Result<Option<Box<dyn Changes + '_>>> {
         Ok(None)
     }
+    /// Copies all that is committed to an existing directory, durably, while other threads write. A
+    /// directory that has a backup gets what has changed since, if the peer backs up by increments.
+    /// Otherwise a new copy takes the place of the old one. `false` if the peer has no such call.
+    fn back_up(&self, to: &Path) -> Result<bool> {
+        let _ = to;
+        Ok(false)
+    }
     /// Makes everything committed durable.
     fn sync(&self) -> Result<()>;
     /// Finishes work that would otherwise go on in the background. Returns `false` if there is no such work.
@@ -163,6 +177,18 @@ pub trait Store: Send + Sync {
     }
     /// Closes the store.
     fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// Copies the files of a directory, durably.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    let failed = || Failure::io(format!("copying {}", from.display()));
+    for entry in std::fs::read_dir(from).map_err(failed())? {
+        let name = entry.map_err(failed())?.file_name();
+        std::fs::copy(from.join(&name), to.join(&name)).map_err(failed())?;
+        let copied = std::fs::File::open(to.join(&name)).map_err(failed())?;
+        copied.sync_all().map_err(failed())?;
+    }
+    Ok(())
 }
 
 /// Writes transactions, one after the other.

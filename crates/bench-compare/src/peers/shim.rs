@@ -6,7 +6,7 @@ mod raw;
 pub use known::mariadb;
 pub use raw::RawPeer;
 
-use super::{About, Changes, Each, Open, Peer, Reader, Store, Way, Writer};
+use super::{About, Changes, Each, Open, Peer, Reader, Store, Way, Writer, copy_files};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use known::Known;
@@ -15,6 +15,7 @@ use raw::{
 };
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::ptr;
 
 /// The peers behind shims.
@@ -85,8 +86,7 @@ impl Peer for ShimPeer {
 
     fn open(&self, how: &Open) -> Result<Box<dyn Store>> {
         let calls = Calls { name: self.about.name, raw: self.raw };
-        let path = CString::new(how.dir.as_os_str().as_bytes())
-            .map_err(|error| Failure::Usage(format!("{}: {error}", how.dir.display())))?;
+        let path = path_of(&how.dir)?;
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         let open = RawOpen {
             path: path.as_ptr(),
@@ -105,6 +105,20 @@ impl Peer for ShimPeer {
             calls.run(|raw, error| unsafe { (raw.store_open)(&raw const open, error) }, |p| p.is_null())?;
         Ok(Box::new(ShimStore { calls, handle, fed: how.fed }))
     }
+
+    fn restore(&self, from: &Path, dir: &Path) -> Result<()> {
+        let Some(restore) = self.raw.restore else { return copy_files(from, dir) };
+        let (calls, from, to) =
+            (Calls { name: self.about.name, raw: self.raw }, path_of(from)?, path_of(dir)?);
+        // SAFETY: both paths outlive the call.
+        let call = |_: &RawPeer, error| unsafe { restore(from.as_ptr(), to.as_ptr(), error) };
+        calls.run(call, |code| *code != 0).map(|_| ())
+    }
+}
+
+fn path_of(dir: &Path) -> Result<CString> {
+    let named = |error| Failure::Usage(format!("{}: {error}", dir.display()));
+    CString::new(dir.as_os_str().as_bytes()).map_err(named)
 }
 
 struct ShimStore {
@@ -149,6 +163,14 @@ impl Store for ShimStore {
         let call = |_: &RawPeer, error| unsafe { open(self.handle, error) };
         let handle = self.calls.run(call, |p| p.is_null())?;
         Ok(Some(Box::new(ShimChanges { store: self, handle })))
+    }
+
+    fn back_up(&self, to: &Path) -> Result<bool> {
+        let Some(back_up) = self.calls.raw.back_up else { return Ok(false) };
+        let to = path_of(to)?;
+        // SAFETY: the store is open. The path outlives the call.
+        let call = |_: &RawPeer, error| unsafe { back_up(self.handle, to.as_ptr(), error) };
+        self.calls.run(call, |code| *code != 0).map(|_| true)
     }
 
     fn sync(&self) -> Result<()> {

@@ -226,6 +226,24 @@ const FEED: [Column; 11] = [
     MEMORY,
 ];
 
+const BACKUP: [Column; 11] = [
+    head(less("first_s", "first\nbackup", Unit::Seconds)),
+    less("first_per_raw", "written\n/ raw", Unit::Plain),
+    head(less("second_s", "after 1 %\nupdated", Unit::Seconds)),
+    less("second_per_raw", "written\n/ raw", Unit::Plain),
+    head(less("restore_s", "restore", Unit::Seconds)),
+    rate("alone_per_s", "updates,\nalone"),
+    rate("beside_per_s", "updates,\nbeside"),
+    Column {
+        better: Better::Higher,
+        headline: true,
+        ..plain("kept_percent", "% of the\nrate kept", Unit::Plain)
+    },
+    plain("beside_backups", "backups\nmeanwhile", Unit::Count),
+    less("beside_max_ms", "longest\ncommit", Unit::Milliseconds),
+    MEMORY,
+];
+
 const RECOVER: [Column; 6] = [
     head(less("recover_ms", "open after\nkill", Unit::Milliseconds)),
     plain("kept_percent", "% of trans-\nactions kept", Unit::Plain),
@@ -275,6 +293,7 @@ pub fn of(workload: Workload) -> &'static [Column] {
         Workload::Ttl => &TTL,
         Workload::Counters => &COUNTERS,
         Workload::Feed => &FEED,
+        Workload::Backup => &BACKUP,
         Workload::Recover => &RECOVER,
         Workload::Open => &OPEN,
     }

@@ -1,5 +1,6 @@
 //! The workloads. Each is a function that runs in a process of its own and measures one peer.
 
+mod backup;
 mod bench;
 mod counters;
 mod delete;
@@ -63,6 +64,7 @@ fn measure(peer: &dyn Peer, job: &Job) -> Result<Measured> {
         (Workload::Ttl, _) => ttl::run(bench),
         (Workload::Counters, _) => counters::run(bench),
         (Workload::Feed, _) => feed::run(bench),
+        (Workload::Backup, _) => backup::run(bench),
     }?;
     bench.report_memory(&mut measured);
     Ok(measured)

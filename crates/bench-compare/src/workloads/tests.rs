@@ -141,6 +141,37 @@ fn changes_that_are_not_told_or_are_wrong_are_noticed() {
     run_case(&MemoryPeer::new(Lie::None), case(Workload::Feed), &dir).expect("no lie");
 }
 
+#[test]
+fn backups_have_everything_on_every_peer_that_makes_them() {
+    let peers = std::sync::atomic::AtomicU64::new(0);
+    with_peers(|peer| {
+        let (about, case) = (peer.about(), Case { seconds: 0.2, ..case(Workload::Backup) });
+        if !case.suits(about) {
+            return;
+        }
+        peers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let dir = TestDir::new(&format!("backup-{}", about.name));
+        let measured = run_case(peer, case, &dir).unwrap_or_else(|e| panic!("{}: {e}", about.name));
+        for column in columns::of(Workload::Backup).iter().filter(|column| column.headline) {
+            let there = measured.get(column.name).is_some_and(|figure| figure > 0.0);
+            assert!(there, "{}: {}", about.name, column.name);
+        }
+    });
+    assert!(peers.into_inner() >= 2);
+}
+
+#[test]
+fn a_backup_that_lacks_something_is_noticed() {
+    for lie in [Lie::OldBackup, Lie::ShortScan] {
+        let dir = TestDir::new(&format!("backup-{lie:?}"));
+        let case = Case { seconds: 0.1, ..case(Workload::Backup) };
+        let failure = run_case(&MemoryPeer::new(lie), case, &dir).err();
+        assert!(matches!(failure, Some(Failure::WrongScan { .. })), "{lie:?}: {failure:?}");
+    }
+    let dir = TestDir::new("backup-honest");
+    run_case(&MemoryPeer::new(Lie::None), case(Workload::Backup), &dir).expect("no lie");
+}
+
 /// All except those that need a second process (tests/command.rs has them), and those with tests of their own
 /// above.
 const ALL: [Workload; 12] = [
@@ -230,7 +261,7 @@ fn a_wrong_value_is_told_with_what_was_expected() {
 
 #[test]
 fn a_phase_that_is_over_stops_what_it_does_and_says_so() {
-    let all = ALL.into_iter().chain([Workload::Counters, Workload::Feed]);
+    let all = ALL.into_iter().chain([Workload::Counters, Workload::Feed, Workload::Backup]);
     for workload in all.filter(|workload| *workload != Workload::Durable) {
         let dir = TestDir::new(&format!("stopped-{workload:?}"));
         let case = Case { records: 20_000, batch: 5000, phase_s: Some(0.0), ..case(workload) };

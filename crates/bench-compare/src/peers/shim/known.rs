@@ -90,7 +90,7 @@ fn trees() -> Vec<Known> {
     let mapped = "its tables are mapped outside the budget";
     let lmdb_about =
         |name, title| About { bounded: false, get: libraries::get("lmdb"), ..About::new(name, title) };
-    let fed = |about| About { feeds: true, ..about };
+    let fed = |about| About { feeds: true, backs_up: true, ..about };
     let append = About { ascending_only: true, caveat: told, ..lmdb_about("lmdb-append", "LMDB, append") };
     let leveldb_about = About {
         bounded: false,

@@ -99,6 +99,8 @@ pub struct RawPeer {
     pub changes_open: Option<Opens>,
     pub changes_take: Option<unsafe extern "C" fn(*mut c_void, u64, *mut RawSeen, *mut RawError) -> c_int>,
     pub changes_close: Option<Frees>,
+    pub back_up: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *mut RawError) -> c_int>,
+    pub restore: Option<unsafe extern "C" fn(*const c_char, *const c_char, *mut RawError) -> c_int>,
 }
 
 // SAFETY: this is a constant of functions and of text that lives as long as the process.

@@ -47,6 +47,7 @@ pub fn of(workload: Workload, cases: &[&CaseResult]) -> Vec<Plot> {
         | Workload::Ttl
         | Workload::Counters
         | Workload::Feed
+        | Workload::Backup
         | Workload::Recover
         | Workload::Open => cases.iter().flat_map(|case| headlines(case)).collect(),
     }
