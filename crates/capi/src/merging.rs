@@ -1,5 +1,6 @@
 //! Merges of values: numbers, lists and sets that are changed without being read.
 
+use crate::arguments::azk_bytes;
 use crate::call::Caller;
 use crate::handles::{azk_table, azk_write};
 use crate::slots::{owned, shared};
@@ -111,5 +112,56 @@ pub unsafe extern "C" fn azk_write_merge(
         let merge = merge_of(operation, c.bytes(operand, operand_len, "operand")?)?;
         let (mut write, table) = (owned(write)?, shared(table)?);
         Ok(write.txn.merge(&table, key, merge)?)
+    })
+}
+
+/// The merges of several keys, by one operator.
+fn merges_of<'b>(
+    c: Caller,
+    keys: *const azk_bytes,
+    operation: i32,
+    operands: *const azk_bytes,
+    count: usize,
+) -> Outcome<Vec<(&'b [u8], Merge<'b>)>> {
+    let (keys, operands) = (c.many(keys, count, "a key")?, c.many(operands, count, "an operand")?);
+    keys.into_iter().zip(operands).map(|(key, operand)| Ok((key, merge_of(operation, operand)?))).collect()
+}
+
+/// Changes the values of `count` keys in one transaction, each by its operand, as azk_table_merge changes
+/// one. If keys are equal all count. Errors: as azk_table_merge; nothing is written then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_table_merge_many(
+    table: *const azk_table,
+    keys: *const azk_bytes,
+    operation: i32,
+    operands: *const azk_bytes,
+    count: usize,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let merges = merges_of(c, keys, operation, operands, count)?;
+        Ok(shared(table)?.merge_many(merges)?)
+    })
+}
+
+/// As azk_table_merge_many, within a transaction. Errors: as azk_write_merge; the changes before the failed
+/// one are in the transaction then, unless it is an operand's length or the operator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_merge_many(
+    write: *mut azk_write,
+    table: *const azk_table,
+    keys: *const azk_bytes,
+    operation: i32,
+    operands: *const azk_bytes,
+    count: usize,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let merges = merges_of(c, keys, operation, operands, count)?;
+        let (mut write, table) = (owned(write)?, shared(table)?);
+        for (key, merge) in merges {
+            write.txn.merge(&table, key, merge)?;
+        }
+        Ok(())
     })
 }

@@ -167,6 +167,15 @@ static void merges(azk_table *table)
     OK(azk_table_merge(table, TEXT("s"), AZK_UNION + 256 * 2, TEXT("bobada")));
     OK(azk_table_merge(table, TEXT("s"), AZK_UNION + 256 * 2, TEXT("evebob")));
     CHECK(is_text(table, "l", "adabob") && is_text(table, "s", "adabobeve"));
+    azk_bytes keys[3] = {bytes("i"), bytes("m"), bytes("m")}, operands[3] = {{&large, 8}, {&five, 8}, {&five, 8}};
+    OK(azk_table_merge_many(table, keys, AZK_ADD, operands, 3));
+    large += UINT64_MAX, five += five;
+    CHECK(is_number(table, "i", &large) && is_number(table, "m", &five));
+    operands[2].len = 7;
+    IS(AZK_INVALID, azk_table_merge_many(table, keys, AZK_ADD, operands, 3));
+    IS(AZK_INVALID, azk_table_merge_many(table, keys, AZK_ADD, NULL, 3));
+    OK(azk_table_merge_many(table, NULL, AZK_ADD, NULL, 0));
+    CHECK(is_number(table, "i", &large) && is_number(table, "m", &five));
     IS(AZK_BAD_HANDLE, azk_table_merge(NULL, TEXT("i"), AZK_ADD, &five, 8));
     CHECK(is_number(table, "i", &large));
 }
