@@ -164,7 +164,7 @@ impl<'a> RoomMaker<'a> {
             if let Some(found) = wanted() {
                 return Some(found);
             }
-            if look >= LOOKS_MIN && self.room().needless_bytes() < self.relief().gain_worth() {
+            if look >= LOOKS_MIN && self.room().space.needless_bytes() < self.relief().gain_worth() {
                 return None;
             }
             sleep(LOOK_TIME);

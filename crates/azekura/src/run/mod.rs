@@ -145,8 +145,7 @@ impl RunPages {
 impl Drop for Run {
     fn drop(&mut self) {
         let extents = std::mem::take(self.freed_on_drop.get_mut());
-        extents.iter().for_each(|&extent| self.store.room.space.free(extent));
-        self.store.room.less_needless(&extents);
+        self.store.room.space.free_needless(&extents);
         // In a loop: dropping a long chain of runs would recurse deeply.
         let mut next = self.successor.take().and_then(Arc::into_inner);
         while let Some(mut run) = next {
@@ -195,9 +194,9 @@ impl Run {
 
     /// As `free_on_drop`, for some of the extents. The others belong to the run's successor.
     pub(crate) fn free_parts_on_drop(&self, extents: Vec<Extent>) {
-        self.store.room.more_needless(&extents);
-        let before = std::mem::replace(&mut *self.freed_on_drop.lock(), extents);
-        self.store.room.less_needless(&before);
+        let mut freed = self.freed_on_drop.lock();
+        self.store.room.space.note_needless(&extents, &freed);
+        *freed = extents;
     }
 
     /// Sets the run that has taken over all extents but those that were moved.

@@ -41,10 +41,14 @@ pub(crate) struct Space {
     map: Mutex<Map>,
     /// The taken bytes after the last change of the map.
     taken: AtomicU64,
-    /// Those of them that no pin of a follower alone keeps.
+    /// Those of them that are not kept for readers alone: neither by a pin of a follower, nor for readers of
+    /// this process.
     used: AtomicU64,
     /// The least value of `used` since the last `take_least`.
     least: AtomicU64,
+    /// Bytes that no checkpoint names, and that somebody in this process may still read. Changed under the
+    /// map's lock.
+    needless: AtomicU64,
     process: Process,
 }
 
@@ -88,7 +92,8 @@ impl Space {
         let taken = AtomicU64::new(end - holes.bytes());
         let used = AtomicU64::new(end - holes.bytes());
         let map = Mutex::new(Map { start, end, holes, pinned: Pinned::default() });
-        Ok(Space { map, taken, used, least: AtomicU64::new(u64::MAX), process: Process::current() })
+        let (least, needless) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+        Ok(Space { map, taken, used, least, needless, process: Process::current() })
     }
 
     /// Takes `len` bytes of the lowest hole that fits, else at the end of the file.
@@ -165,16 +170,33 @@ impl Space {
             return;
         }
         let mut map = self.map.lock();
-        if map.pinned.is_idle() {
-            let was_allocated = map.free_allocated_part(extent);
-            debug_assert!(was_allocated, "{extent:?} was not wholly allocated");
-        } else {
-            for part in map.pinned.give_back(extent) {
-                let was_allocated = map.free_allocated_part(part);
-                debug_assert!(was_allocated, "{part:?} was not wholly allocated");
-            }
-        }
+        map.give_back(extent);
         self.note_taken(&map);
+    }
+
+    /// These extents become free when nobody in this process reads them any more. Those of `before` were
+    /// counted so, and are not any more.
+    pub(crate) fn note_needless(&self, extents: &[Extent], before: &[Extent]) {
+        let map = self.map.lock();
+        self.needless.fetch_add(bytes_of(extents), Ordering::Relaxed);
+        self.needless.fetch_sub(bytes_of(before), Ordering::Relaxed);
+        self.note_taken(&map);
+    }
+
+    /// Frees extents that were needless, as [`free`](Space::free) does.
+    pub(crate) fn free_needless(&self, extents: &[Extent]) {
+        if extents.is_empty() || !self.process.is_current() {
+            return;
+        }
+        let mut map = self.map.lock();
+        extents.iter().for_each(|&extent| map.give_back(extent));
+        self.needless.fetch_sub(bytes_of(extents), Ordering::Relaxed);
+        self.note_taken(&map);
+    }
+
+    /// Bytes that become free when nobody in this process reads them any more.
+    pub(crate) fn needless_bytes(&self) -> u64 {
+        self.needless.load(Ordering::Relaxed)
     }
 
     /// Checkpoint `newest` is durable, and these are pinned, as was found after that. (None: that is not
@@ -259,7 +281,7 @@ impl Space {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The taken bytes without those that only pins keep: the database's own.
+    /// The taken bytes without those that are kept for readers alone: the database's own.
     #[inline(always)]
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
@@ -275,7 +297,7 @@ impl Space {
     fn note_taken(&self, map: &Map) {
         let bytes = map.end.saturating_sub(map.holes.bytes());
         self.taken.store(bytes, Ordering::Relaxed);
-        let used = bytes.saturating_sub(map.pinned.kept_bytes());
+        let used = bytes.saturating_sub(map.pinned.kept_bytes()).saturating_sub(self.needless_bytes());
         self.used.store(used, Ordering::Relaxed);
         if used < self.least.load(Ordering::Relaxed) {
             self.least.store(used, Ordering::Relaxed);
@@ -294,7 +316,25 @@ impl Space {
     }
 }
 
+fn bytes_of(extents: &[Extent]) -> u64 {
+    extents.iter().map(|extent| extent.len).sum()
+}
+
 impl Map {
+    /// Frees what of an extent no pin means. The caller notes what is taken then.
+    fn give_back(&mut self, extent: Extent) {
+        if self.pinned.is_idle() {
+            self.free_allocated(extent);
+        } else {
+            self.pinned.give_back(extent).into_iter().for_each(|part| self.free_allocated(part));
+        }
+    }
+
+    fn free_allocated(&mut self, extent: Extent) {
+        let was_allocated = self.free_allocated_part(extent);
+        debug_assert!(was_allocated, "{extent:?} was not wholly allocated");
+    }
+
     /// Frees the allocated parts of `extent`. Returns whether all of it was allocated. The caller notes what
     /// is taken then.
     fn free_allocated_part(&mut self, extent: Extent) -> bool {

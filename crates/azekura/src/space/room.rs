@@ -39,8 +39,6 @@ pub(crate) struct Room {
     unreserving: AtomicBool,
     /// Held while the file's length is changed or looked up.
     growing: Mutex<()>,
-    /// Bytes that no checkpoint names, and that somebody may still read.
-    needless_bytes: AtomicU64,
 }
 
 impl Room {
@@ -56,23 +54,7 @@ impl Room {
             end_max: unknown(),
             unreserving: AtomicBool::new(false),
             growing: Mutex::ranked(Rank::Growing, ()),
-            needless_bytes: AtomicU64::new(0),
         })
-    }
-
-    /// Bytes that become free when nobody reads them any more.
-    pub(crate) fn needless_bytes(&self) -> u64 {
-        self.needless_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Counts these extents as needless.
-    pub(crate) fn more_needless(&self, extents: &[Extent]) {
-        self.needless_bytes.fetch_add(extents.iter().map(|e| e.len).sum(), Ordering::Relaxed);
-    }
-
-    /// These extents are free: they are not counted any more.
-    pub(crate) fn less_needless(&self, extents: &[Extent]) {
-        self.needless_bytes.fetch_sub(extents.iter().map(|e| e.len).sum(), Ordering::Relaxed);
     }
 
     /// Whether the disk is nearly full.

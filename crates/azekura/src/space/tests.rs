@@ -292,6 +292,28 @@ fn cost_of_many_holes() {
 }
 
 #[test]
+fn what_is_kept_for_readers_of_this_process_is_taken_but_not_used() {
+    let space = Space::from_live(START, Vec::new()).unwrap();
+    let first = space.taken_bytes();
+    let (old, parts, other) = (space.alloc(4 * UNIT), space.alloc(2 * UNIT), space.alloc(UNIT));
+    space.take_least();
+    space.note_needless(&[old, parts], &[]);
+    let figures = || (space.needless_bytes(), space.taken_bytes() - first, space.used_bytes() - first);
+    assert_eq!(figures(), (6 * UNIT, 7 * UNIT, UNIT), "writers need not wait for it");
+    assert_eq!(space.take_least(), first + UNIT);
+    space.note_needless(&[old], &[old, parts]);
+    assert_eq!(figures(), (4 * UNIT, 7 * UNIT, 3 * UNIT), "some of it lives on elsewhere");
+    space.pins_found(7, Some(&[7..=7]), Instant::now());
+    space.pins_found(8, Some(&[7..=7]), Instant::now());
+    space.free_needless(&[old]);
+    assert_eq!(figures(), (0, 7 * UNIT, 3 * UNIT), "now a follower's pin keeps it");
+    space.pins_found(8, Some(&[]), Instant::now());
+    assert_eq!(figures(), (0, 3 * UNIT, 3 * UNIT));
+    space.free(parts);
+    space.free(other);
+}
+
+#[test]
 fn what_only_pins_keep_is_taken_but_not_used() {
     let space = Space::from_live(START, Vec::new()).unwrap();
     let (first, now) = (space.taken_bytes(), Instant::now());
