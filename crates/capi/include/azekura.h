@@ -2173,6 +2173,27 @@ azk_status azk_write_merge(azk_write *write,
                            size_t operand_len);
 
 /**
+ * Changes the values of `count` keys in one transaction, each by its operand, as azk_table_merge changes
+ * one. If keys are equal all count. Errors: as azk_table_merge; nothing is written then.
+ */
+azk_status azk_table_merge_many(const azk_table *table,
+                                const azk_bytes *keys,
+                                int32_t operation,
+                                const azk_bytes *operands,
+                                size_t count);
+
+/**
+ * As azk_table_merge_many, within a transaction. Errors: as azk_write_merge; the changes before the failed
+ * one are in the transaction then, unless it is an operand's length or the operator.
+ */
+azk_status azk_write_merge_many(azk_write *write,
+                                const azk_table *table,
+                                const azk_bytes *keys,
+                                int32_t operation,
+                                const azk_bytes *operands,
+                                size_t count);
+
+/**
  * Makes a cursor over the table as it is at this moment, before its first record. It covers the keys from
  * `from` on and below `to`; NULL is no bound. (The smallest key above a key is that key with a zero byte
  * added.) A hash table has no bounds. Free the cursor with azk_cursor_free: until then the space of what it
