@@ -1,7 +1,7 @@
 """Types of arguments: for stubs only."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypedDict
 
 from typing_extensions import Buffer
 
@@ -29,3 +29,41 @@ class ArrowArray(Protocol):
 
 ArrowData = ArrowStream | ArrowArray
 Column = Buffer | ArrowData
+
+class Pin(TypedDict):
+    """A checkpoint that followers read. None: only the writer knows. `age` is in seconds."""
+    checkpoint: int
+    age: float | None
+    bytes: int | None
+
+class Stats(TypedDict):
+    """A database in figures."""
+    file_bytes: int
+    live_bytes: int
+    free_bytes: int
+    memtable_bytes: int
+    table_bytes: int
+    log_bytes: int
+    log_commits: int
+    log_records: int
+    value_bytes: int
+    runs: int
+    cache_bytes: int
+    cache_misses: int
+    cache_evictions: int
+    written_bytes: int
+    write_calls: int
+    read_bytes: int
+    syncs: int
+    user_bytes: int
+    commits: int
+    flushes: int
+    merges: int
+    merged_records: int
+    merge_ns: int
+    stalls: int
+    stall_ns: int
+    checkpoint: int
+    pinned_bytes: int
+    unmirrored_commits: int
+    pins: list[Pin]

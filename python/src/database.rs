@@ -7,7 +7,9 @@ use crate::long;
 use crate::shared::Shared;
 use crate::table::{Table, View, kind_name, kind_of, time_of};
 use crate::transaction::{Snapshot, Transaction};
-use azekura::{Db, Durability, Error, Freshness, Isolation, Options, Progress, TableKind, WriteOptions};
+use azekura::{
+    Db, Durability, Error, Freshness, Isolation, Options, PinStats, Progress, TableKind, WriteOptions,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -334,7 +336,10 @@ impl Database {
         PyList::new(py, report.problems)
     }
 
-    /// The database's figures.
+    /// The database's figures. 'pins' has the checkpoints that followers of other handles read, the oldest
+    /// first: for how long there has been a newer one ('age', in seconds), and how many bytes of the file it
+    /// keeps from being used again. In a database that is open to read these are None, but for the newest
+    /// checkpoint: only the writer knows.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| self.db.stats());
         let figures = [
@@ -364,12 +369,20 @@ impl Database {
             ("stalls", stats.stalls),
             ("stall_ns", stats.stall_ns),
             ("checkpoint", stats.checkpoint),
-            ("pins", stats.pins.len() as u64),
             ("pinned_bytes", stats.pinned_bytes),
             ("unmirrored_commits", stats.unmirrored_commits),
         ];
         let dict = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;
+        let pin = |pin: &PinStats| -> PyResult<_> {
+            let dict = PyDict::new(py);
+            dict.set_item("checkpoint", pin.checkpoint)?;
+            dict.set_item("age", pin.age.map(|age| age.as_secs_f64()))?;
+            dict.set_item("bytes", pin.bytes)?;
+            Ok(dict)
+        };
+        let pins = stats.pins.iter().map(pin).collect::<PyResult<Vec<_>>>()?;
+        dict.set_item("pins", pins)?;
         Ok(dict)
     }
 

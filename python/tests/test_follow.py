@@ -1,6 +1,7 @@
 """Following a file that another handle writes, and a writer's limits for that."""
 
 import errno
+import json
 
 import azekura
 from tests.common import TestCase
@@ -22,7 +23,9 @@ class Follow(TestCase):
         self.assertEqual([t.get("a") for t in seen], [5, 5])
         with self.assertRaises(azekura.ReadOnly):
             seen[0]["a"] = 6
-        self.assertEqual(db.stats()["pins"], 1)
+        # Both follow the newest checkpoint.
+        pin, = db.stats()["pins"]
+        self.assertEqual(pin, {"checkpoint": log.stats()["checkpoint"], "age": pin["age"], "bytes": pin["bytes"]})
         with self.assertRaises(ValueError):
             self.follower("everything")
         with self.assertRaises(azekura.CannotOpen):
@@ -52,6 +55,26 @@ class Follow(TestCase):
         self.assertEqual(db.stats()["pinned_bytes"], 0)
         with self.assertRaises(ValueError):
             self.database(pinned_age_max=-1)
+
+    def test_what_a_snapshot_keeps_is_told(self):
+        db = self.database()
+        table = db.table("t", "hash", key=int, value=bytes)
+        table.put_many({n: bytes([n % 251]) * 200 for n in range(2000)})
+        db.compact()
+        follower = self.follower("checkpoints")
+        snapshot = follower.snapshot()
+        for _ in range(2):
+            table.put_many({n: bytes([n % 241]) * 200 for n in range(2000)})
+            db.compact()
+        stats = db.stats()
+        pin, = stats["pins"]
+        self.assertGreater(pin["bytes"], 200_000)
+        self.assertGreaterEqual(stats["pinned_bytes"], pin["bytes"])
+        self.assertGreater(pin["age"], 0)
+        self.assertEqual(json.loads(json.dumps(stats)), stats)
+        seen, = self.follower("log").stats()["pins"]
+        self.assertEqual(seen, {"checkpoint": pin["checkpoint"], "age": None, "bytes": None})
+        self.assertEqual(snapshot.table(follower.table("t", key=int, value=bytes))[5], bytes([5]) * 200)
 
     def test_a_mirror_may_be_required(self):
         with azekura.Database(self.path) as db:

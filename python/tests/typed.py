@@ -19,6 +19,8 @@ def tables(path: str) -> None:
         assert_type(born.get("ada"), int | None)
         assert_type(born.get("ada", "never"), int | str)
         assert_type(born.first(), tuple[str, int] | None)
+        assert_type(db.stats()["commits"], int)
+        assert_type([(pin["age"], pin["bytes"]) for pin in db.stats()["pins"]], list[tuple[float | None, int | None]])
         assert_type(list(born), list[str])
         assert_type(list(born.range("a", "b", reverse=True)), list[tuple[str, int]])
         assert_type(born.update("ada", lambda old: (old or 0) + 1), int | None)

@@ -1032,7 +1032,7 @@ typedef struct {
    */
   uint64_t checkpoint;
   /**
-   * How many checkpoints followers of other handles read.
+   * How many checkpoints followers of other handles read. azk_db_pins lists them.
    */
   uint64_t pins;
   /**
@@ -1049,6 +1049,28 @@ typedef struct {
    */
   uint64_t unmirrored_commits;
 } azk_stats;
+
+/**
+ * A checkpoint that followers of other handles read.
+ */
+typedef struct {
+  /**
+   * Its number.
+   */
+  uint64_t checkpoint;
+  /**
+   * For how long there has been a newer one, in nanoseconds, as far as this handle knows, which asks at
+   * each checkpoint. In a handle that does not write: 0 for the newest checkpoint, and UINT64_MAX for
+   * others, since only the writer knows.
+   */
+  uint64_t age_ns;
+  /**
+   * Bytes of the file that cannot be used again because of it. What several keep counts for each. In a
+   * handle that does not write: 0 for the newest checkpoint, and UINT64_MAX for others. All of them
+   * together keep at most what file_bytes of azk_stats has beyond live_bytes.
+   */
+  uint64_t bytes;
+} azk_pin;
 
 /**
  * One table in figures. Set `size` to sizeof(azk_table_figures) before the call. Sizes are in bytes.
@@ -2750,6 +2772,15 @@ azk_status azk_repository_prune(const char *repository,
  */
 azk_status azk_db_stats(const azk_db *db,
                         azk_stats *stats);
+
+/**
+ * The checkpoints that followers of other handles read, the oldest first, in an array of *count elements.
+ * Free the array with azk_free, once. On failure *out is NULL. None in a forked child. Errors:
+ * AZK_NO_MEMORY.
+ */
+azk_status azk_db_pins(const azk_db *db,
+                       azk_pin **out,
+                       size_t *count);
 
 /**
  * A table in figures. Nothing is read from the file. Errors: AZK_INVALID if `size` was not set,

@@ -582,6 +582,16 @@ public:
         return stats;
     }
 
+    /* The checkpoints that followers of other handles read, the oldest first. */
+    std::vector<azk_pin> pins() const
+    {
+        azk_pin *list = nullptr;
+        size_t count = 0;
+        detail::check(azk_db_pins(get(), &list, &count));
+        detail::memory<azk_pin> owner(list);
+        return std::vector<azk_pin>(list, list + count);
+    }
+
 private:
     /* Closed if it can be, and given up in any case. */
     static azk_status end(azk_db *db)

@@ -1,11 +1,13 @@
-//! The database's figures, and structures that may get more fields.
+//! The database's figures, the pins of followers, and structures that may get more fields.
 
 use crate::call::Caller;
 use crate::handles::{azk_db, azk_table};
+use crate::memory::Block;
 use crate::slots::shared;
 use crate::status::{Outcome, azk_status, invalid};
-use azekura::Stats;
+use azekura::{PinStats, Stats};
 use std::ptr::NonNull;
+use std::time::Duration;
 
 /// A structure of the caller whose first field, a `size_t`, says how large it is. A caller that was built
 /// with an older header has fewer fields, and gets only those.
@@ -97,7 +99,7 @@ pub struct azk_stats {
     pub stall_ns: u64,
     /// The number of the newest checkpoint; in a follower, of the one that it shows.
     pub checkpoint: u64,
-    /// How many checkpoints followers of other handles read.
+    /// How many checkpoints followers of other handles read. azk_db_pins lists them.
     pub pins: u64,
     /// Bytes of the file that are kept for these alone.
     pub pinned_bytes: u64,
@@ -139,10 +141,7 @@ fn figures_of(stats: &Stats) -> azk_stats {
         checkpoint: stats.checkpoint,
         pins: stats.pins.len() as u64,
         pinned_bytes: stats.pinned_bytes,
-        oldest_pin_ns: stats
-            .pins
-            .first()
-            .map_or(0, |pin| u64::try_from(pin.age.as_nanos()).unwrap_or(u64::MAX)),
+        oldest_pin_ns: stats.pins.first().and_then(|pin| pin.age).map_or(0, nanos),
         unmirrored_commits: stats.unmirrored_commits,
     }
 }
@@ -154,6 +153,57 @@ pub unsafe extern "C" fn azk_db_stats(db: *const azk_db, stats: *mut azk_stats) 
     unsafe { Caller::trusted() }.run(move |c| {
         let mut out = Growing::new(c, stats, "stats")?;
         out.fill(figures_of(&shared(db)?.stats()));
+        Ok(())
+    })
+}
+
+/// A checkpoint that followers of other handles read.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct azk_pin {
+    /// Its number.
+    pub checkpoint: u64,
+    /// For how long there has been a newer one, in nanoseconds, as far as this handle knows, which asks at
+    /// each checkpoint. In a handle that does not write: 0 for the newest checkpoint, and UINT64_MAX for
+    /// others, since only the writer knows.
+    pub age_ns: u64,
+    /// Bytes of the file that cannot be used again because of it. What several keep counts for each. In a
+    /// handle that does not write: 0 for the newest checkpoint, and UINT64_MAX for others. All of them
+    /// together keep at most what file_bytes of azk_stats has beyond live_bytes.
+    pub bytes: u64,
+}
+
+fn nanos(age: Duration) -> u64 {
+    u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn pin_of(pin: &PinStats) -> azk_pin {
+    azk_pin {
+        checkpoint: pin.checkpoint,
+        age_ns: pin.age.map_or(u64::MAX, nanos),
+        bytes: pin.bytes.unwrap_or(u64::MAX),
+    }
+}
+
+/// The checkpoints that followers of other handles read, the oldest first, in an array of *count elements.
+/// Free the array with azk_free, once. On failure *out is NULL. None in a forked child. Errors:
+/// AZK_NO_MEMORY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_db_pins(
+    db: *const azk_db,
+    out: *mut *mut azk_pin,
+    count: *mut usize,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.run(move |c| {
+        let (mut out, mut count) = (c.handle_place(out)?, c.place(count, "count")?);
+        count.set(0);
+        let pins = shared(db)?.stats().pins;
+        let mut block = Block::new(pins.len().saturating_mul(size_of::<azk_pin>()))?;
+        block.begin_with::<azk_pin>(pins.len());
+        pins.iter().enumerate().for_each(|(i, pin)| block.set(i, pin_of(pin)));
+        out.set(block.release());
+        count.set(pins.len());
         Ok(())
     })
 }

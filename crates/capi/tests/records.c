@@ -461,8 +461,9 @@ static void followers(const char *dir)
     azk_table *table = NULL, *seen = NULL, *old = NULL;
     azk_read *snapshot = NULL;
     azk_stats stats;
+    azk_pin *pins = NULL;
     char key[16], value[400], room[400];
-    size_t len;
+    size_t len, count = 0;
     int i, round, too_old = 0;
     OK(azk_options_create(&options));
     OK(azk_options_set_pinned_bytes_max(options, 0));
@@ -511,6 +512,17 @@ static void followers(const char *dir)
     stats.size = sizeof stats;
     OK(azk_db_stats(db, &stats));
     CHECK(stats.pins == 1 && stats.pinned_bytes == 0 && stats.checkpoint > 4);
+    OK(azk_db_pins(db, &pins, &count));
+    CHECK(count == 1 && pins[0].checkpoint > 4 && pins[0].age_ns < UINT64_MAX && pins[0].bytes < UINT64_MAX);
+    azk_free(pins);
+    /* From outside the snapshot's pin is seen, and not what it keeps. */
+    OK(azk_db_pins(log, &pins, &count));
+    CHECK(count == 2 && pins[0].checkpoint < pins[1].checkpoint);
+    CHECK(pins[0].age_ns == UINT64_MAX && pins[0].bytes == UINT64_MAX);
+    azk_free(pins);
+    IS(AZK_INVALID, azk_db_pins(db, NULL, &count));
+    IS(AZK_BAD_HANDLE, azk_db_pins(NULL, &pins, &count));
+    CHECK(pins == NULL && count == 0);
     OK(azk_read_end(snapshot));
     OK(azk_table_free(seen));
     OK(azk_table_free(old));

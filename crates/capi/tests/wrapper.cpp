@@ -372,5 +372,7 @@ int main(int argc, char **argv)
     azekura::database follower(path, following);
     writer.open_table("t").put("sum", "5");
     CHECK(follower.open_table("t").get("sum") == "5" && writer.stats().pins == 1);
+    auto pins = writer.pins();
+    CHECK(pins.size() == 1 && pins[0].checkpoint > 1 && pins[0].bytes < UINT64_MAX && follower.pins().empty());
     return 0;
 }

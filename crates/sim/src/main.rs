@@ -41,7 +41,7 @@ enum Command {
     /// Kills a process that writes, reopens, and compares with an oracle outside it
     Kills(Limits),
     /// Follows a file from several processes while another writes it, and kills and stops all of them
-    Followers(Limits),
+    Followers(commands::followers::Arguments),
     /// A long mixed load, or that of a cache: pauses, memory, file size, open files
     Soak(commands::soak::Arguments),
     /// The process that `kills` kills
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         Command::Isolation(limits) => commands::isolation::run(&limits),
         Command::Soak(arguments) => commands::soak::run(&arguments),
         Command::Kills(limits) => commands::kills::run(&limits),
-        Command::Followers(limits) => commands::followers::run(&limits),
+        Command::Followers(arguments) => commands::followers::run(&arguments),
         Command::FollowingWriter(orders) => return sim::followers::writer::run(&orders),
         Command::FollowingReader(orders) => return sim::followers::reader::run(&orders),
         Command::KilledReader(orders) => return sim::kills::copier::run(&orders),

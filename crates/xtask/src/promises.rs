@@ -74,7 +74,7 @@ const BESIDE: [Gate; 2] = [
     Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, canary: "" },
 ];
 
-const GATES: [Gate; 14] = [
+const GATES: [Gate; 15] = [
     Gate { arguments: "crash --only long --count 3000 --seconds 12 --seed 1", tried_min: 200, canary: "" },
     Gate { arguments: "crash --only bulk --count 400 --seconds 8 --seed 1", tried_min: 40, canary: "" },
     Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, canary: "" },
@@ -91,6 +91,7 @@ const GATES: [Gate; 14] = [
     // The commands above serve as controls.
     Gate { arguments: "canaries --no-controls --seed 1", tried_min: 19, canary: "" },
     Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, canary: "" },
+    Gate { arguments: "followers --readers 64 --count 2 --seconds 8", tried_min: 1, canary: "" },
     Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, canary: "" },
     Gate { arguments: "soak --seconds 12", tried_min: 10_000, canary: "" },
     Gate { arguments: "fuzz --count 60000 --seconds 20", tried_min: 10_000, canary: "fuzzing" },

@@ -116,7 +116,7 @@ pub struct Stats {
     /// oldest first. Those whose pins were revoked
     /// ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max)) are not among them.
     pub pins: Vec<PinStats>,
-    /// Bytes of the file that are kept only for these.
+    /// Bytes of the file that are kept only for these. 0 in a handle that does not write.
     pub pinned_bytes: u64,
     /// The newest commit that all synchronous mirrors have ([`Mirror::synchronous`](crate::Mirror)). None if
     /// there is none.
@@ -139,7 +139,7 @@ pub struct Stats {
 /// let reading = follower.read();
 /// db.flush()?;
 /// for pin in db.stats().pins {
-///     println!("checkpoint {} keeps {} bytes for {:?}", pin.checkpoint, pin.bytes, pin.age);
+///     println!("checkpoint {} keeps {:?} bytes for {:?}", pin.checkpoint, pin.bytes, pin.age);
 /// }
 /// # drop((reading, follower)); drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
 /// # Ok::<(), azekura::Error>(())
@@ -149,12 +149,14 @@ pub struct Stats {
 pub struct PinStats {
     /// Its number.
     pub checkpoint: u64,
-    /// For how long there has been a newer one, as far as this handle knows. It asks at each checkpoint. None
-    /// in a handle that does not write.
-    pub age: Duration,
-    /// Bytes of the file that cannot be used again because of it. What several pins keep counts for each.
-    /// None in a handle that does not write.
-    pub bytes: u64,
+    /// For how long there has been a newer one, as far as this handle knows. It asks at each checkpoint. In a
+    /// handle that does not write: zero for the newest checkpoint, and `None` for others, since only the
+    /// writer knows.
+    pub age: Option<Duration>,
+    /// Bytes of the file that cannot be used again because of it. What several pins keep counts for each. In
+    /// a handle that does not write: 0 for the newest checkpoint, and `None` for others. All of them together
+    /// keep at most what `file_bytes` has beyond `live_bytes`.
+    pub bytes: Option<u64>,
 }
 
 /// One table in figures, as [`Table::stats`] gives them. Sizes are in bytes.

@@ -141,9 +141,8 @@ impl Engine {
             return (self.log.checkpoint(), self.space.pins());
         }
         let number = followed.unwrap_or_else(|| self.checkpointer.lock().number);
-        let (age, bytes) = (Duration::ZERO, 0);
-        let pins = self.store.file.pins().unwrap_or_default().into_iter();
-        (number, pins.map(|range| PinView { checkpoint: *range.start(), age, bytes }).collect())
+        let pins = self.store.file.pins().unwrap_or_default();
+        (number, PinView::from_outside(&pins, number))
     }
 }
 

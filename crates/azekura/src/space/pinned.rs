@@ -59,10 +59,25 @@ impl PinLimits {
 pub(crate) struct PinView {
     /// The lowest checkpoint.
     pub(crate) checkpoint: u64,
-    /// How long it has not been the newest.
-    pub(crate) age: Duration,
-    /// Bytes that it keeps from being used again.
-    pub(crate) bytes: u64,
+    /// How long it has not been the newest. None: only the writer knows.
+    pub(crate) age: Option<Duration>,
+    /// Bytes that it keeps from being used again. None: only the writer knows.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl PinView {
+    /// What who does not write knows of the pins on these checkpoints: those of the newest keep nothing yet.
+    pub(crate) fn from_outside(pins: &[RangeInclusive<u64>], newest: u64) -> Vec<PinView> {
+        let view = |pin: RangeInclusive<u64>| {
+            let is_newest = *pin.start() >= newest;
+            PinView {
+                checkpoint: *pin.start(),
+                age: is_newest.then_some(Duration::ZERO),
+                bytes: is_newest.then_some(0),
+            }
+        };
+        pins.iter().flat_map(single).map(view).collect()
+    }
 }
 
 /// The pins of one file, and what they keep.
@@ -240,8 +255,8 @@ impl Pinned {
         };
         let view = |pin: &Pin| PinView {
             checkpoint: *pin.checkpoints.start(),
-            age: pin.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since)),
-            bytes: bytes(pin),
+            age: Some(pin.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))),
+            bytes: Some(bytes(pin)),
         };
         self.pins.iter().map(view).collect()
     }
@@ -291,7 +306,7 @@ mod tests {
         assert_eq!(p.give_back(extent(2, 4)), [extent(2, 4)], "checkpoint 7 does not name it any more");
         find(&mut p, 8, &[7]);
         assert_eq!(p.give_back(extent(4, 6)), []);
-        assert_eq!(p.view(Instant::now())[0].bytes, 2 * 4096);
+        assert_eq!(p.view(Instant::now())[0].bytes, Some(2 * 4096));
         assert_eq!(find(&mut p, 9, &[7, 8]), []);
         assert_eq!(find(&mut p, 9, &[8]), [extent(4, 6)], "it was not in checkpoint 8");
         assert_eq!(p.kept_bytes(), 0);
@@ -383,8 +398,18 @@ mod tests {
         p.found(4, Some(&[3..=3]), later(5));
         p.found(5, None, later(9));
         p.found(6, Some(&[3..=4]), later(9));
-        let ages: Vec<_> = p.view(later(10)).iter().map(|view| view.age.as_secs()).collect();
+        let ages: Vec<_> = p.view(later(10)).iter().map(|view| view.age.unwrap().as_secs()).collect();
         assert_eq!(ages, [5, 1]);
         assert_eq!(Pinned::default().view(began), []);
+    }
+
+    #[test]
+    fn from_outside_only_pins_of_the_newest_checkpoint_are_known_to_keep_nothing() {
+        let seen = PinView::from_outside(&[3..=5, 9..=9], 5);
+        let nothing = (Some(Duration::ZERO), Some(0));
+        let known: Vec<_> = seen.iter().map(|view| (view.checkpoint, (view.age, view.bytes))).collect();
+        assert_eq!(known, [(3, (None, None)), (4, (None, None)), (5, nothing), (9, nothing)]);
+        let many = PinView::from_outside(&[1..=SINGLE_PINS_MAX + 1], 5);
+        assert_eq!(many.len(), 1, "a lock on very many is one pin");
     }
 }

@@ -8,11 +8,11 @@
 //! These are locks of the same kind as pins (`pins.rs`), before these, and far behind the end of any file. So
 //! the system drops the lock of a mirror however its process ends, and finds it in every container.
 
-use super::pins::{PINS_AT, has_local_locks, platform};
+use super::file_system::FileSystem;
+use super::pins::{PINS_AT, platform};
 use parking_lot::Mutex;
 use std::fs;
 use std::io;
-use std::sync::OnceLock;
 
 /// Where the lock of commit 0 would be.
 const ACKS_AT: u64 = 1 << 61;
@@ -25,10 +25,16 @@ const LAST: u64 = PINS_AT - 2;
 pub(super) struct Acks {
     /// The first commit that it lacks, if it acknowledges any.
     lacks_from: Mutex<Option<u64>>,
-    are_local: OnceLock<bool>,
+    file_system: FileSystem,
 }
 
 impl Acks {
+    /// Those of a file on this file system, whatever the system says.
+    #[cfg(test)]
+    pub(super) fn on(file_system: FileSystem) -> Acks {
+        Acks { lacks_from: Mutex::default(), file_system }
+    }
+
     /// Acknowledges all commits up to this one, or none any more.
     pub(super) fn acknowledge(&self, file: &fs::File, commit: Option<u64>) -> io::Result<()> {
         let mut lacks_from = self.lacks_from.lock();
@@ -47,7 +53,7 @@ impl Acks {
             Some(from) if next <= from => return Ok(()),
             Some(from) => platform::set_lock(file, (ACKS_AT + from, ACKS_AT + commit), false)?,
             None => {
-                has_local_locks(&self.are_local, file)?;
+                self.file_system.check_locks(file)?;
                 platform::set_lock(file, (ACKS_AT + next, LAST), true)?;
             }
         }
@@ -57,7 +63,7 @@ impl Acks {
 
     /// The newest commit that all others have who acknowledge any.
     pub(super) fn of_others(&self, file: &fs::File) -> io::Result<Option<u64>> {
-        if has_local_locks(&self.are_local, file).is_err() {
+        if !self.file_system.has_local_locks(file) {
             // No mirror is synchronous there.
             return Ok(None);
         }

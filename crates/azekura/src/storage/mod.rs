@@ -27,6 +27,7 @@ use std::sync::Arc;
 mod acks;
 mod bulk;
 mod direct;
+mod file_system;
 pub(crate) mod forward;
 mod gate;
 mod lease;

@@ -27,6 +27,8 @@ use rustix::io::Errno;
 
 use super::acks::Acks;
 use super::direct::Direct;
+#[cfg(all(test, not(loom)))]
+use super::file_system::FileSystem;
 use super::pins::Pins;
 use super::range::{end_of, len_of};
 use super::unsupported::is_unsupported;
@@ -46,8 +48,8 @@ const CALL_BYTES_MAX: usize = 256 << 10;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsStorage;
 
-impl Storage for OsStorage {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+impl OsStorage {
+    fn open_file(path: &Path, mode: OpenMode) -> io::Result<OsFile> {
         // Opening a named pipe would wait for its other end, so check first.
         if mode != OpenMode::CreateNew && !fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -58,7 +60,22 @@ impl Storage for OsStorage {
             OpenMode::ReadWrite => options.read(true).write(true),
             OpenMode::CreateNew => options.read(true).write(true).create_new(true),
         };
-        Ok(Arc::new(OsFile::new(options.open(path)?)))
+        Ok(OsFile::new(options.open(path)?))
+    }
+
+    /// Opens a file as if it stood on a file system of this kind.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn open_on_kind(path: &Path, mode: OpenMode, kind: u64) -> io::Result<Arc<dyn File>> {
+        let mut file = OsStorage::open_file(path, mode)?;
+        file.pins = Pins::on(FileSystem::of_kind(kind));
+        file.acks = Acks::on(FileSystem::of_kind(kind));
+        Ok(Arc::new(file))
+    }
+}
+
+impl Storage for OsStorage {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(OsStorage::open_file(path, mode)?))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {

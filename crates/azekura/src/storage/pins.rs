@@ -15,13 +15,13 @@
 //! writer finds the pin, or the reader finds the newer superblock.
 
 use super::File;
+use super::file_system::FileSystem;
 use crate::base::fault::fault;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::ops::{Range, RangeInclusive};
-use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
 /// Where the lock of checkpoint 0 would be. Numbers of superblocks are smaller than this, so that every lock
@@ -65,31 +65,27 @@ pub(crate) fn without(pins: Vec<RangeInclusive<u64>>, revoked: &Range<u64>) -> V
     left
 }
 
-/// An error unless this machine's kernel sees all who lock the file. `known`: what was found before.
-pub(super) fn has_local_locks(known: &OnceLock<bool>, file: &fs::File) -> io::Result<()> {
-    if *known.get_or_init(|| platform::has_local_locks(file)) {
-        return Ok(());
-    }
-    let text = "the file system keeps no locks that every reader and writer would see";
-    Err(io::Error::new(io::ErrorKind::Unsupported, text))
-}
-
 /// The pins of one open file.
 #[derive(Default)]
 pub(super) struct Pins {
     /// How many times each checkpoint is pinned by this handle.
     counts: Mutex<BTreeMap<u64, u32>>,
-    /// Whether the file's locks are those of this machine's kernel, which sees all who have them.
-    are_local: OnceLock<bool>,
+    file_system: FileSystem,
 }
 
 impl Pins {
+    /// Those of a file on this file system, whatever the system says.
+    #[cfg(test)]
+    pub(super) fn on(file_system: FileSystem) -> Pins {
+        Pins { counts: Mutex::default(), file_system }
+    }
+
     /// Pins a checkpoint for this handle.
     pub(super) fn pin(&self, file: &fs::File, number: u64) -> io::Result<()> {
         if number >= PINS_AT {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        has_local_locks(&self.are_local, file)?;
+        self.file_system.check_locks(file)?;
         let mut counts = self.counts.lock();
         let count = counts.entry(number).or_insert(0);
         if *count == 0
@@ -150,36 +146,6 @@ pub(super) mod platform {
     use std::io;
     use std::os::fd::AsRawFd;
 
-    /// File systems whose locks this machine's kernel keeps alone: `linux/magic.h` and the systems' own
-    /// headers have these numbers. Others may keep them on a server, or nowhere.
-    const LOCAL: [u64; 17] = [
-        0xef53,      // ext2, ext3, ext4
-        0x5846_5342, // XFS
-        0x9123_683e, // Btrfs
-        0xf2f5_2010, // F2FS
-        0x2fc1_2fc1, // ZFS
-        0xca45_1a4e, // bcachefs
-        0x0102_1994, // tmpfs
-        0x8584_58f6, // ramfs
-        0x794c_7630, // overlayfs
-        0x3153_464a, // JFS
-        0x5265_4973, // ReiserFS
-        0x3434,      // NILFS
-        0x4d44,      // FAT
-        0x2011_bab0, // exFAT
-        0x7366_746e, // NTFS
-        0x7371_7368, // SquashFS
-        0xe0f5_e1e2, // EROFS
-    ];
-
-    pub(super) fn has_local_locks(file: &fs::File) -> bool {
-        rustix::fs::fstatfs(file).is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(is_local))
-    }
-
-    pub(super) fn is_local(kind: u64) -> bool {
-        LOCAL.contains(&kind)
-    }
-
     fn request(kind: i32, first: u64, bytes: u64) -> io::Result<libc::flock> {
         let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
         // SAFETY: all of its fields are numbers, for which zero is a value.
@@ -232,10 +198,6 @@ pub(super) mod platform {
 pub(super) mod platform {
     use std::fs;
     use std::io;
-
-    pub(super) fn has_local_locks(_: &fs::File) -> bool {
-        false
-    }
 
     pub(in crate::storage) fn set_lock(_: &fs::File, _: (u64, u64), _: bool) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())

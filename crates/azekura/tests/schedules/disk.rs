@@ -7,6 +7,7 @@ use shuttle::rand::{RngCore, thread_rng};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -187,7 +188,10 @@ impl File for Handle {
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.below.give_way();
-        self.file.read_at(buf, offset)
+        let read = self.file.read_at(buf, offset);
+        // Others may go on before anything is believed of it.
+        self.below.give_way();
+        read
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
@@ -235,5 +239,24 @@ impl File for Handle {
         self.below.give_way();
         self.below.note(Change::Zero(offset, offset + len));
         self.file.punch(offset, len)
+    }
+
+    fn pin(&self, number: u64) -> io::Result<()> {
+        self.below.give_way();
+        self.file.pin(number)?;
+        self.below.give_way();
+        Ok(())
+    }
+
+    fn unpin(&self, number: u64) {
+        self.below.give_way();
+        self.file.unpin(number);
+    }
+
+    fn pins(&self) -> io::Result<Vec<RangeInclusive<u64>>> {
+        self.below.give_way();
+        let pins = self.file.pins();
+        self.below.give_way();
+        pins
     }
 }

@@ -8,6 +8,7 @@
 #![cfg(shuttle)]
 
 mod disk;
+mod followers;
 #[path = "../../src/storage/forward.rs"]
 mod forward;
 

@@ -3,7 +3,7 @@
 
 use crate::common::Rng;
 use azekura::storage::{MemStorage, OpenMode, OsStorage, Storage};
-use azekura::{Db, Durability, Error, Freshness, Options, Table, TableKind};
+use azekura::{Db, Durability, Error, Freshness, Options, ReadTxn, Table, TableKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -145,7 +145,8 @@ fn a_pinned_checkpoint_stays_while_the_writer_replaces_compacts_and_shrinks() {
         let followed = follower.open_table("t").unwrap();
         has_round(&follower, 0);
         assert_eq!(db.stats().pins.len(), 1);
-        assert_eq!((db.stats().pins[0].bytes, db.stats().pins[0].age), (0, Duration::ZERO));
+        let pin = db.stats().pins[0];
+        assert_eq!((pin.bytes, pin.age), (Some(0), Some(Duration::ZERO)));
         let held = follower.read();
         let large = followed.get_ref(key(10)).unwrap().unwrap();
         for round in 1..12 {
@@ -161,10 +162,20 @@ fn a_pinned_checkpoint_stays_while_the_writer_replaces_compacts_and_shrinks() {
         let stats = db.stats();
         assert_eq!(stats.pins.len(), 2, "that of the snapshot, and the newest: {:?}", stats.pins);
         assert!(stats.pins[0].checkpoint < stats.pins[1].checkpoint);
-        assert!(stats.pins[0].age > Duration::ZERO && stats.pins[0].bytes > 1 << 20, "{:?}", stats.pins);
-        assert!(stats.pinned_bytes >= stats.pins[0].bytes);
+        let (age, kept) = (stats.pins[0].age.unwrap(), stats.pins[0].bytes.unwrap());
+        assert!(age > Duration::ZERO && kept > 1 << 20, "{:?}", stats.pins);
+        assert!(stats.pinned_bytes >= kept);
         // Twelve rounds of the same size: what came and went meanwhile was not kept.
-        assert!(stats.file_bytes < 6 * stats.pins[0].bytes, "{stats:?}");
+        assert!(stats.file_bytes < 6 * kept, "{stats:?}");
+        let seen = Options::new().memory_bytes(8 << 20).follow(true).open(&path).unwrap().stats();
+        let known: Vec<_> = seen.pins.iter().map(|pin| (pin.checkpoint, pin.age, pin.bytes)).collect();
+        let [old, newest] = [0, 1].map(|n| stats.pins[n].checkpoint);
+        assert_eq!(known, [(old, None, None), (newest, Some(Duration::ZERO), Some(0))], "from outside");
+        assert!(
+            stats.pinned_bytes <= seen.file_bytes - seen.live_bytes,
+            "{} of {seen:?}",
+            stats.pinned_bytes
+        );
         drop((large, held));
         has_round(&follower, 11);
         assert_eq!((db.stats().pinned_bytes, db.stats().pins.len()), (0, 1));
@@ -407,6 +418,109 @@ fn readers_beside_a_busy_writer_see_whole_commits_in_their_order() {
         scope.spawn(|| read(Freshness::Log, 6, 101));
         scope.spawn(|| read(Freshness::Checkpoint, 1, 1));
     });
+    db.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// A database whose commits follow from their numbers: commit `n` replaces the records of one window, and its
+/// number. The windows take turns.
+struct Windows;
+
+impl Windows {
+    const KEYS: u64 = 400;
+    const EACH: u64 = 40;
+    const TURNS: u64 = Windows::KEYS / Windows::EACH;
+
+    fn commit(db: &Db, t: &Table, n: u64) {
+        let mut txn = db.write();
+        txn.put(t, "n", n.to_le_bytes()).unwrap();
+        let first = n % Windows::TURNS * Windows::EACH;
+        (first..first + Windows::EACH).for_each(|i| txn.put(t, key(i), value(i, n)).unwrap());
+        txn.commit().unwrap();
+    }
+
+    /// The number of the newest commit in a snapshot.
+    fn newest(txn: &ReadTxn, t: &Table) -> u64 {
+        u64::from_le_bytes(txn.get(t, "n").unwrap().unwrap().try_into().unwrap())
+    }
+
+    /// A record of a snapshot, as of commit `n`, is that of the last commit that wrote it.
+    fn check(txn: &ReadTxn, t: &Table, n: u64, i: u64) {
+        let since = (n + Windows::TURNS - i / Windows::EACH) % Windows::TURNS;
+        let expected = n.checked_sub(since).filter(|&m| m > 0).map(|m| value(i, m));
+        assert!(txn.get(t, key(i)).unwrap() == expected, "record {i} of commit {n}");
+    }
+}
+
+/// One of many followers: it takes snapshots until it has seen some states and the time is over, and holds
+/// some of them while the writer goes on.
+fn read_windows(path: &Path, me: u64, until: Instant) {
+    const STATES_MIN: u64 = 3;
+    let freshness = if me.is_multiple_of(2) { Freshness::Log } else { Freshness::Checkpoint };
+    let options = Options::new().memory_bytes(8 << 20).freshness(freshness);
+    let follower = options.mapped(!me.is_multiple_of(8)).open(path).unwrap();
+    let (t, mut rng) = (follower.open_table("t").unwrap(), Rng::new(me + 1));
+    let (mut before, mut states, mut held) = (0, 0, None);
+    while Instant::now() < until || states < STATES_MIN {
+        assert!(until.elapsed() < Duration::from_secs(60), "{states} states");
+        let txn = follower.read();
+        let n = Windows::newest(&txn, &t);
+        assert!(n >= before, "commit {n} after {before}");
+        states += u64::from(n > before);
+        before = n;
+        (0..20).for_each(|_| Windows::check(&txn, &t, n, rng.below(Windows::KEYS)));
+        // Each held snapshot is read as a whole before another one takes its place.
+        if held.is_none() || rng.one_in(20) {
+            let old = held.replace((txn, n));
+            old.iter().for_each(|(txn, n)| (0..Windows::KEYS).for_each(|i| Windows::check(txn, &t, *n, i)));
+        }
+        std::thread::sleep(Duration::from_millis(rng.below(5)));
+    }
+    held.iter().for_each(|(txn, n)| (0..Windows::KEYS).for_each(|i| Windows::check(txn, &t, *n, i)));
+}
+
+/// Many more than there are processors: each has a handle of its own, and so pins of its own.
+#[test]
+fn sixty_four_readers_beside_a_writer_that_compacts_and_shrinks_see_no_wrong_value() {
+    const READERS: usize = 64;
+    let path = path("many");
+    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(64 << 10);
+    let db = options.durability(Durability::Eventual).open(&path).unwrap();
+    let t = db.create_table("t", TableKind::Hash).unwrap();
+    Windows::commit(&db, &t, 1);
+    db.flush().unwrap();
+    let (until, readers) = (Instant::now() + Duration::from_secs(2), AtomicUsize::new(READERS));
+    let (mut pins_max, mut kept_max, mut shrunk) = (0, 0, 0);
+    std::thread::scope(|scope| {
+        for me in 0..READERS as u64 {
+            let (path, readers) = (&path, &readers);
+            scope.spawn(move || {
+                let _reader = Reader(readers);
+                read_windows(path, me, until);
+            });
+        }
+        for n in 2.. {
+            if readers.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            Windows::commit(&db, &t, n);
+            match n % 30 {
+                0 => db.compact().unwrap(),
+                10 => db.flush().unwrap(),
+                20 => {
+                    db.shrink(|_| {}).unwrap();
+                    shrunk += 1;
+                }
+                _ => continue,
+            }
+            let stats = db.stats();
+            (pins_max, kept_max) = (stats.pins.len().max(pins_max), stats.pinned_bytes.max(kept_max));
+        }
+    });
+    assert!(pins_max > 2 && kept_max > 0 && shrunk > 0, "{pins_max}, {kept_max}, {shrunk}");
+    assert_eq!((db.stats().pins, db.stats().pinned_bytes), (vec![], 0), "they have all gone");
+    assert_eq!(db.check(|_| {}).unwrap().problems, Vec::<String>::new());
+    drop(t);
     db.close().unwrap();
     std::fs::remove_file(&path).unwrap();
 }

@@ -5,10 +5,17 @@ use crate::failure::Outcome;
 use crate::output;
 use crate::store::{self, ReportArg, kind_name};
 use crate::units;
+use azekura::{PinStats, Stats};
 
 /// Arguments of `info`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  azekura info fruit.azk")]
+#[command(
+    after_help = "Followers: the checkpoints that other processes read beside the program that writes. The newest one\n\
+    keeps nothing. What older ones alone need of the file is not used again; all together keep at most so\n\
+    many bytes. How much each keeps, and for how long there has been a newer one, only the program that\n\
+    writes knows (Db::stats, azk_db_pins, stats() in Python): with --json, age_s and bytes are null then.\n\n\
+    Example:\n  azekura info fruit.azk --follow"
+)]
 pub struct Args {
     #[command(flatten)]
     pub of: ReportArg,
@@ -36,7 +43,7 @@ pub fn run(args: &Args) -> Outcome {
             "index_bytes": index_bytes,
             "checkpoint": stats.checkpoint,
             "mirror": db.is_mirror(),
-            "pins": stats.pins.iter().map(|pin| pin.checkpoint).collect::<Vec<_>>(),
+            "pins": stats.pins.iter().map(|pin| pin_json(&stats, pin)).collect::<Vec<_>>(),
             "tables": tables.iter().map(named).collect::<Vec<_>>(),
         }));
     }
@@ -48,7 +55,9 @@ pub fn run(args: &Args) -> Outcome {
         .iter()
         .map(|table| format!("{} ({})", shown_name(&table.name), kind_name(table.kind)))
         .collect();
-    output::print_labelled(&[
+    let indexed =
+        if indexes == 0 { "none".to_owned() } else { format!("{indexes} with {}", size(index_bytes)) };
+    let mut rows = vec![
         (
             if db.is_mirror() { "mirror" } else { "database" },
             harmless(&args.of.file.path.display().to_string()),
@@ -58,13 +67,12 @@ pub fn run(args: &Args) -> Outcome {
         ("free", size(stats.free_bytes)),
         ("log", format!("{}: {}", size(stats.log_bytes), units::log(stats.log_commits, stats.log_records))),
         ("runs", format!("{} in {} levels", stats.runs, stats.levels.len())),
-        (
-            "indexes",
-            if indexes == 0 { "none".to_owned() } else { format!("{indexes} with {}", size(index_bytes)) },
-        ),
-        ("followers", followers(&stats)),
-        ("tables", if names.is_empty() { "none".to_owned() } else { names.join(", ") }),
-    ])
+        ("indexes", indexed),
+    ];
+    let labels = std::iter::once("followers").chain(std::iter::repeat(""));
+    rows.extend(labels.zip(followers(&stats)));
+    rows.push(("tables", if names.is_empty() { "none".to_owned() } else { names.join(", ") }));
+    output::print_labelled(&rows)
 }
 
 /// How many indexes there are, and the bytes of their runs.
@@ -78,15 +86,38 @@ fn indexes(db: &azekura::Db, tables: &[azekura::TableInfo]) -> Outcome<(u64, u64
     Ok((indexes, bytes))
 }
 
-/// Which checkpoints other followers read. Their age and bytes are known to the program that writes.
-fn followers(stats: &azekura::Stats) -> String {
-    if stats.pins.is_empty() {
-        return "none".to_owned();
-    }
-    let behind = |pin: &azekura::PinStats| match stats.checkpoint.saturating_sub(pin.checkpoint) {
-        0 => "the newest".to_owned(),
-        behind => format!("{behind} before it"),
+/// What all pins keep at most: what the newest checkpoint does not need.
+fn kept_max(stats: &Stats) -> u64 {
+    stats.file_bytes.saturating_sub(stats.live_bytes)
+}
+
+/// How many checkpoints came after the one that is pinned.
+fn behind(stats: &Stats, pin: &PinStats) -> u64 {
+    stats.checkpoint.saturating_sub(pin.checkpoint)
+}
+
+fn pin_json(stats: &Stats, pin: &PinStats) -> serde_json::Value {
+    serde_json::json!({
+        "checkpoint": pin.checkpoint,
+        "behind": behind(stats, pin),
+        "age_s": pin.age.map(|age| age.as_secs_f64()),
+        "bytes": pin.bytes,
+        "bytes_max": pin.bytes.unwrap_or(kept_max(stats)),
+    })
+}
+
+/// Which checkpoints other followers read, a line each. This process does not write, so it knows of no pin
+/// that keeps something how much that is.
+fn followers(stats: &Stats) -> Vec<String> {
+    let line = |pin: &PinStats| {
+        let number = units::grouped(pin.checkpoint);
+        match behind(stats, pin) {
+            0 => format!("checkpoint {number}, the newest: keeps nothing"),
+            behind => {
+                let (behind, most) = (units::grouped(behind), units::bytes(kept_max(stats)));
+                format!("checkpoint {number}, {behind} before the newest: keeps at most {most}")
+            }
+        }
     };
-    let pins: Vec<String> = stats.pins.iter().map(behind).collect();
-    format!("at checkpoint {}: {}", units::grouped(stats.checkpoint), pins.join(", "))
+    if stats.pins.is_empty() { vec!["none".to_owned()] } else { stats.pins.iter().map(line).collect() }
 }

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::Stdio;
 
+use azekura::Options;
+
 use crate::common::Place;
 
 #[test]
@@ -300,6 +302,43 @@ fn a_database_that_a_program_has_open_is_followed() {
         assert_eq!(place.run(["get", file, "abc"]).succeeds().stdout(), "abcabc\n", "{file}");
         place.run(["check", file]).succeeds();
     }
+}
+
+#[test]
+fn info_shows_which_checkpoints_are_read_and_what_they_keep_at_most() {
+    let place = Place::with_database();
+    let open = |options: Options| options.open(place.path("db.azk")).expect("the database");
+    let db = open(Options::new().threads(false));
+    let table = db.open_table("main").expect("the table");
+    let replace = |n: u8| {
+        table.put_many((0..2_000u32).map(|i| (i.to_be_bytes(), [n; 500]))).expect("put");
+        db.compact().expect("compacted");
+    };
+    let info = || place.run(["info", "db.azk", "--follow", "--json"]).succeeds().json_lines().remove(0);
+    assert_eq!(info()["pins"], serde_json::json!([]));
+    replace(1);
+    let old = open(Options::new().follow(true));
+    let reading = old.read();
+    replace(2);
+    replace(3);
+    let new = open(Options::new().follow(true));
+    let (stats, info) = (db.stats(), info());
+    let [first, last] = &info["pins"].as_array().expect("a list")[..] else { panic!("{info}") };
+    let (checkpoint, kept) = (stats.pins[0].checkpoint, stats.pins[0].bytes.expect("the writer knows"));
+    assert!(kept > 1_000_000, "{kept}");
+    assert_eq!(first["checkpoint"], checkpoint);
+    assert_eq!(first["behind"], stats.checkpoint - checkpoint);
+    assert!(first["age_s"].is_null() && first["bytes"].is_null(), "{first}");
+    assert!((kept..=stats.file_bytes).contains(&first["bytes_max"].as_u64().expect("a number")), "{first}");
+    let newest = serde_json::json!({
+        "checkpoint": stats.checkpoint, "behind": 0, "age_s": 0.0, "bytes": 0, "bytes_max": 0
+    });
+    assert_eq!(last, &newest);
+    let text = place.run(["info", "db.azk", "--follow"]).succeeds().stdout().to_owned();
+    assert!(text.contains(" before the newest: keeps at most "), "{text}");
+    assert!(text.contains("the newest: keeps nothing\n"), "{text}");
+    drop((reading, old, new, table));
+    db.close().expect("closed");
 }
 
 #[test]

@@ -21,8 +21,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a database is written and read.
+/// How long a database is written and read, and how much longer for each reader: all of them get to read.
 const ROUND_MS: u64 = 400;
+const READER_MS: u64 = 20;
 /// How many readers there are in most rounds, and in some.
 const READERS_MAX: u64 = 6;
 const MANY_READERS: u64 = 64;
@@ -33,6 +34,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A file without readers has at most this many times the bytes of its records, and so many more.
 const LOOSE: u64 = 2;
 const LOOSE_BYTES: u64 = 256 << 10;
+
+/// The limits, and how many readers there are.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Arguments {
+    #[command(flatten)]
+    limits: Limits,
+    /// So many readers of each database, instead of a few and now and then 64.
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    readers: Option<u64>,
+}
 
 /// Totals for the notes.
 #[derive(Default)]
@@ -46,14 +57,17 @@ struct Totals {
 }
 
 /// Follows databases until the run ends.
-pub fn run(limits: &Limits) -> Verdict {
-    let run = Run::new(limits, "followed databases");
+pub fn run(arguments: &Arguments) -> Verdict {
+    let run = Run::new(&arguments.limits, "followed databases");
     let watchdog = Watchdog::start(240);
     let totals = Totals::default();
     run.on_all_processors(|n| {
         watchdog.at(format!("database {n}"));
         let mut rng = Rng::of(run.seed, n);
-        let result = Round::new(rng.number(), n).and_then(|mut round| round.live(&mut rng, &totals));
+        let seed = rng.number();
+        let some = if rng.one_in(MANY_PART) { MANY_READERS } else { 1 + rng.below(READERS_MAX) };
+        let readers = arguments.readers.unwrap_or(some);
+        let result = Round::new(seed, n).and_then(|mut round| round.live(&mut rng, readers, &totals));
         run.outcome(format!("database {n}"), result);
     });
     let get = |n: &AtomicU64| n.load(Ordering::Relaxed);
@@ -135,13 +149,13 @@ impl Round {
         Ok(())
     }
 
-    fn live(&mut self, rng: &mut Rng, totals: &Totals) -> Result<(), String> {
-        let readers = if rng.one_in(MANY_PART) { MANY_READERS } else { 1 + rng.below(READERS_MAX) };
+    fn live(&mut self, rng: &mut Rng, readers: u64, totals: &Totals) -> Result<(), String> {
+        let ms = ROUND_MS + readers * READER_MS;
         self.start_writer(totals)?;
         for _ in 0..readers {
-            self.start_reader(rng, ROUND_MS, totals)?;
+            self.start_reader(rng, ms, totals)?;
         }
-        let until = Instant::now() + Duration::from_millis(ROUND_MS);
+        let until = Instant::now() + Duration::from_millis(ms);
         while Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1 + rng.below(40)));
             self.disturb(rng, until, totals)?;

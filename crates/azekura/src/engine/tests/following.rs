@@ -5,7 +5,10 @@ use crate::api::{Db, Options};
 use crate::base::error::Error;
 use crate::base::key::TableKind;
 use crate::engine::config::Freshness;
+use crate::storage::forward::forward_names;
+use crate::storage::{File, OpenMode, OsStorage, Storage};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -129,4 +132,67 @@ fn who_cannot_ask_for_pins_keeps_what_they_may_mean() {
     assert!(matches!(&refused, Err(Error::Io { .. })), "{:?}", refused.err());
     fail_with(io::ErrorKind::InvalidInput);
     Db::open_on(&disk, "pins.azk", options()).unwrap().close().unwrap();
+}
+
+/// The system's files, as if they stood on a file system of some kind.
+struct OnKind {
+    files: OsStorage,
+    kind: u64,
+}
+
+impl Storage for OnKind {
+    forward_names!(files);
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        OsStorage::open_on_kind(path, mode, self.kind)
+    }
+}
+
+/// A pin that the writer may not see would keep nothing. So there is an error at once, that says why, and the
+/// writer goes on as if nobody had asked.
+#[test]
+fn a_file_whose_locks_are_elsewhere_is_written_and_not_followed() {
+    let path = std::env::temp_dir().join(format!("azekura-elsewhere-{}.azk", std::process::id()));
+    let kinds = [
+        (0x6969, "NFS"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB"),
+        (0x6573_5546, "FUSE"),
+        (0x0102_1997, "9P"),
+        (0x1234_5678, "of the type 0x12345678"),
+    ];
+    for (kind, name) in kinds {
+        let disk = OnKind { files: OsStorage, kind };
+        let db = Db::open_on(&disk, &path, options()).unwrap();
+        let t = db.create_table("t", TableKind::Ordered).unwrap();
+        t.put("k", "v").unwrap();
+        db.flush().unwrap();
+        for freshness in [Freshness::Checkpoint, Freshness::Log] {
+            let refused = Db::open_on(&disk, &path, options().freshness(freshness)).map(drop);
+            let Err(Error::Open { path: said, kind, detail }) = refused else {
+                panic!("{name}: {refused:?}")
+            };
+            assert_eq!((said, kind), (path.display().to_string(), io::ErrorKind::Unsupported), "{name}");
+            let expected = format!("the file cannot be followed: its file system, {name}, keeps no locks");
+            assert!(detail.starts_with(&expected), "{detail}");
+        }
+        t.put("k", "w").unwrap();
+        db.compact().unwrap();
+        db.shrink(|_| {}).unwrap();
+        assert_eq!((db.stats().pins, db.stats().pinned_bytes), (vec![], 0));
+        assert_eq!(db.stats().mirrored_commit, None);
+        drop(t);
+        db.close().unwrap();
+        let db = Db::open_on(&disk, &path, options().read_only(true)).unwrap();
+        assert_eq!(db.open_table("t").unwrap().get("k").unwrap().as_deref(), Some(&b"w"[..]), "{name}");
+        drop(db);
+        std::fs::remove_file(&path).unwrap();
+    }
+    let disk = OnKind { files: OsStorage, kind: 0xef53 };
+    let db = Db::open_on(&disk, &path, options()).unwrap();
+    let follower = Db::open_on(&disk, &path, options().follow(true)).unwrap();
+    assert_eq!(db.stats().pins.len(), 1, "on ext4 it is followed");
+    drop(follower);
+    db.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
 }
