@@ -3,8 +3,9 @@
 //! What these calls return are named tuples of `azekura/_reports.py`.
 
 use crate::database::Database;
-use crate::errors::{of_engine, wrong_argument};
+use crate::errors::of_engine;
 use crate::long;
+use crate::times::moment_of;
 use azekura::{CopyOptions, Error, Keep, PointInfo, Progress, RestoreReport, Which};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
@@ -13,7 +14,7 @@ use pyo3::types::{PyBytes, PyList};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// A named tuple.
 fn report<'py>(py: Python<'py>, name: &str, parts: impl PyCallArgs<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -290,7 +291,7 @@ impl Repository {
             (None, None, None) => Which::Newest,
             (Some(number), None, None) => Which::Point(number),
             (None, Some(number), None) => Which::Commit(number),
-            (None, None, Some(time)) => Which::Time(time_of(&time)?),
+            (None, None, Some(time)) => Which::Time(moment_of(&time)?),
             _ => return Err(PyValueError::new_err("point, commit and time: one of them at most")),
         };
         let repository = self.repository.clone();
@@ -328,19 +329,4 @@ impl Repository {
     fn __repr__(&self) -> String {
         format!("<azekura.Repository {:?}>", self.path)
     }
-}
-
-/// The time of a `datetime`, which has microseconds.
-fn time_of(time: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
-    if !time.hasattr("timestamp")? {
-        return Err(wrong_argument("a datetime", time));
-    }
-    let seconds: f64 = time.call_method0("timestamp")?.extract()?;
-    let wrong = |detail: String| PyValueError::new_err(format!("no time of a backup: {detail}"));
-    let since = Duration::try_from_secs_f64(seconds).map_err(|error| wrong(error.to_string()))?;
-    // The float is only the nearest one, so it may be some nanoseconds less.
-    let micros = (since.subsec_nanos() + 500) / 1000;
-    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since.as_secs()));
-    time.and_then(|time| time.checked_add(Duration::from_micros(micros.into())))
-        .ok_or_else(|| wrong(format!("{seconds} seconds after 1970")))
 }

@@ -34,6 +34,7 @@ mod rows;
 mod shards;
 mod shared;
 mod table;
+mod times;
 mod transaction;
 
 use pyo3::prelude::*;

@@ -5,6 +5,7 @@ use crate::errors::{Failure, missing, of_engine};
 use crate::numbers::Number;
 use crate::records::{Records, What};
 use crate::shared::Shared;
+use crate::times::moment_of;
 use azekura::{Db, Error, Lifetime, ReadTxn, Result, TableKind, WriteTxn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -242,6 +243,35 @@ impl Table {
         let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
         let (k, v, ttl) = (key_bytes.as_ref(), value_bytes.as_ref(), time_of(seconds)?);
         self.writes(key.py(), |t| t.put_for(k, v, ttl), |txn, t| txn.put_for(t, k, v, ttl))
+    }
+
+    /// Sets the value of a key until a time, a datetime. None: it stays. So a record that comes from
+    /// elsewhere keeps its time, as the feed of changes tells it. A time that has come leaves no record.
+    ///
+    /// >>> import azekura, datetime, os, tempfile
+    /// >>> db = azekura.Database(os.path.join(tempfile.mkdtemp(), "t.azk"))
+    /// >>> soups = db.table("soups", key=str, value=str)
+    /// >>> soups.put_until("leek", "hot", datetime.datetime.now() + datetime.timedelta(minutes=1))
+    /// >>> 50 < soups.ttl("leek") <= 60
+    /// True
+    /// >>> db.close()
+    fn put_until(
+        &self,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        time: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (key_bytes, value_bytes) = (self.keys.key(key)?, self.values.value(value)?);
+        let (k, v) = (key_bytes.as_ref(), value_bytes.as_ref());
+        match time.as_ref().map(moment_of).transpose()? {
+            Some(time) => {
+                self.writes(key.py(), |t| t.put_until(k, v, time), |txn, t| txn.put_until(t, k, v, time))
+            }
+            None => {
+                let ever = Duration::MAX;
+                self.writes(key.py(), |t| t.put_for(k, v, ever), |txn, t| txn.put_for(t, k, v, ever))
+            }
+        }
     }
 
     /// Gives a record another time to live, in seconds from now on; None: it stays. Returns whether it was

@@ -7,6 +7,7 @@ import gc
 import math
 import random
 import struct
+from datetime import datetime, timedelta, timezone
 
 import azekura
 from tests.common import TestCase
@@ -97,8 +98,25 @@ class Operations(TestCase):
                     table.put_for("e", "5", wrong)
             with self.assertRaises(TypeError):
                 table.put_for("e", "5", "60")
+            soon = datetime.now() + timedelta(minutes=1)
+            table.put_until("e", "5", soon)
+            self.assertTrue(50 < table.ttl("e") <= 60)
+            with db.begin() as txn:
+                own = txn.table(table)
+                own.put_until("f", "6", soon.astimezone(timezone.utc))
+                self.assertTrue(50 < own.ttl("f") <= 60)
+            table.put_until("e", "5", datetime(2020, 1, 1, tzinfo=timezone.utc))
+            self.assertNotIn("e", table)
+            table.put_until("e", "5", None)
+            self.assertEqual(table.ttl("e"), math.inf)
+            with self.assertRaises(ValueError):
+                table.put_until("e", "5", datetime(1960, 1, 1, tzinfo=timezone.utc))
+            with self.assertRaises(TypeError):
+                table.put_until("e", "5", 60)
             cache = db.table(f"cache {kind}", kind, ttl=60)
             cache["x"] = "1"
+            cache.put_until("v", "2", None)
+            self.assertEqual(cache.ttl("v"), math.inf)
             cache.put_for("y", "2", None)
             self.assertTrue(50 < cache.ttl("x") <= 60)
             self.assertEqual(cache.ttl("y"), math.inf)

@@ -144,89 +144,168 @@ type Write = unsafe extern "C" fn(*const azk_db, i32, i32, *mut *mut azk_write) 
 type Kinds = unsafe extern "C" fn(*const azk_table, *mut i32) -> c_int;
 type End<H> = unsafe extern "C" fn(*mut H) -> c_int;
 
-/// The same through the shared library.
-fn in_c(path: &Path, library: *mut c_void) -> Vec<f64> {
-    let (get, read_get): (Get, ReadGet) =
-        (function(library, "azk_table_get"), function(library, "azk_read_get"));
-    let (put, next): (Put, Next) = (function(library, "azk_write_put"), function(library, "azk_cursor_next"));
-    let (open, open_table): (Open, Table) =
-        (function(library, "azk_db_open"), function(library, "azk_db_open_table"));
-    let (begin, write_begin): (Read, Write) =
-        (function(library, "azk_read_begin"), function(library, "azk_write_begin"));
-    let (end, rollback): (End<azk_read>, End<azk_write>) =
-        (function(library, "azk_read_end"), function(library, "azk_write_rollback"));
-    let cursor: Cursor = function(library, "azk_table_cursor");
-    let (cursor_free, close): (End<azk_cursor>, End<azk_db>) =
-        (function(library, "azk_cursor_free"), function(library, "azk_db_close"));
-    let name = CString::new(path.as_os_str().as_bytes()).expect("a path");
-    let (mut db, mut figures) = (null_mut(), Vec::new());
-    let (mut buffer, mut len) = ([0u8; 8], 0);
-    // SAFETY: all pointers are to what stands on the stack here, with its length, and to handles of the
-    // library.
-    unsafe {
-        assert_eq!(open(name.as_ptr(), null(), &mut db), 0);
-        let mut tables = [null_mut(); 2];
-        for (table, name) in tables.iter_mut().zip([c"ordered", c"hash"]) {
-            assert_eq!(open_table(db, name.as_ptr(), table), 0);
-            figures.push(best(|| {
-                for i in 0..RECORDS {
-                    let key = scattered(i);
-                    let status = get(*table, key.as_ptr().cast(), 8, buffer.as_mut_ptr().cast(), 8, &mut len);
-                    assert_eq!(black_box(status), 0);
-                }
-            }));
+/// The functions of the shared library that are called here.
+struct Functions {
+    open: Open,
+    open_table: Table,
+    close: End<azk_db>,
+    get: Get,
+    kind: Kinds,
+    begin: Read,
+    read_get: ReadGet,
+    end: End<azk_read>,
+    write_begin: Write,
+    put: Put,
+    rollback: End<azk_write>,
+    cursor: Cursor,
+    next: Next,
+    cursor_free: End<azk_cursor>,
+}
+
+impl Functions {
+    fn of(library: *mut c_void) -> Functions {
+        Functions {
+            open: function(library, "azk_db_open"),
+            open_table: function(library, "azk_db_open_table"),
+            close: function(library, "azk_db_close"),
+            get: function(library, "azk_table_get"),
+            kind: function(library, "azk_table_kind"),
+            begin: function(library, "azk_read_begin"),
+            read_get: function(library, "azk_read_get"),
+            end: function(library, "azk_read_end"),
+            write_begin: function(library, "azk_write_begin"),
+            put: function(library, "azk_write_put"),
+            rollback: function(library, "azk_write_rollback"),
+            cursor: function(library, "azk_table_cursor"),
+            next: function(library, "azk_cursor_next"),
+            cursor_free: function(library, "azk_cursor_free"),
         }
-        let mut read = null_mut();
-        assert_eq!(begin(db, &mut read), 0);
-        figures.push(best(|| {
+    }
+}
+
+/// The database as the shared library has opened it. Handles are the library's, and open as long as this is.
+/// All other pointers that it is given are to what stands on the stack, with its length.
+struct InC {
+    c: Functions,
+    db: *mut azk_db,
+    ordered: *mut azk_table,
+    hash: *mut azk_table,
+}
+
+impl InC {
+    fn open(path: &Path, library: *mut c_void) -> InC {
+        let c = Functions::of(library);
+        let name = CString::new(path.as_os_str().as_bytes()).expect("a path");
+        let (mut db, mut ordered, mut hash) = (null_mut(), null_mut(), null_mut());
+        // SAFETY: see `InC`.
+        unsafe {
+            assert_eq!((c.open)(name.as_ptr(), null(), &mut db), 0);
+            assert_eq!((c.open_table)(db, c"ordered".as_ptr(), &mut ordered), 0);
+            assert_eq!((c.open_table)(db, c"hash".as_ptr(), &mut hash), 0);
+        }
+        InC { c, db, ordered, hash }
+    }
+
+    /// Gets in no order.
+    fn gets(&self, table: *mut azk_table) -> f64 {
+        let (get, mut buffer, mut len) = (self.c.get, [0u8; 8], 0);
+        best(|| {
             for i in 0..RECORDS {
-                let key = i.to_be_bytes();
-                let status = read_get(
-                    read,
-                    tables[0],
-                    key.as_ptr().cast(),
-                    8,
-                    buffer.as_mut_ptr().cast(),
-                    8,
-                    &mut len,
-                );
+                let key = scattered(i);
+                // SAFETY: see `InC`.
+                let status =
+                    unsafe { get(table, key.as_ptr().cast(), 8, buffer.as_mut_ptr().cast(), 8, &mut len) };
                 assert_eq!(black_box(status), 0);
             }
-        }));
-        figures.push(best(|| {
-            let (mut walk, mut key, mut value) = (null_mut(), NONE, NONE);
-            assert_eq!(cursor(tables[0], null(), null(), &mut walk), 0);
-            while next(walk, &mut key, &mut value) == 0 {
-                black_box((&key, &value));
-            }
-            assert_eq!(cursor_free(walk), 0);
-        }));
-        figures.push(best(|| {
-            let mut write = null_mut();
-            assert_eq!(write_begin(db, 0, 0, &mut write), 0);
+        })
+    }
+
+    /// Gets of a snapshot, in order.
+    fn gets_of_snapshot(&self) -> f64 {
+        let (get, mut buffer, mut len) = (self.c.read_get, [0u8; 8], 0);
+        let mut read = null_mut();
+        // SAFETY: see `InC`.
+        assert_eq!(unsafe { (self.c.begin)(self.db, &mut read) }, 0);
+        let figure = best(|| {
             for i in 0..RECORDS {
-                let (key, value) = (i.to_be_bytes(), i.to_le_bytes());
-                assert_eq!(put(write, tables[0], key.as_ptr().cast(), 8, value.as_ptr().cast(), 8), 0);
+                let (key, to) = (i.to_be_bytes(), buffer.as_mut_ptr().cast());
+                // SAFETY: see `InC`.
+                let status = unsafe { get(read, self.ordered, key.as_ptr().cast(), 8, to, 8, &mut len) };
+                assert_eq!(black_box(status), 0);
             }
-            assert_eq!(rollback(write), 0);
-        }));
-        figures.push(best(|| {
+        });
+        // SAFETY: see `InC`.
+        assert_eq!(unsafe { (self.c.end)(read) }, 0);
+        figure
+    }
+
+    /// Steps of a cursor, with values.
+    fn steps(&self) -> f64 {
+        let Functions { cursor, next, cursor_free, .. } = self.c;
+        best(|| {
+            let (mut walk, mut key, mut value) = (null_mut(), NONE, NONE);
+            // SAFETY: see `InC`.
+            unsafe {
+                assert_eq!(cursor(self.ordered, null(), null(), &mut walk), 0);
+                while next(walk, &mut key, &mut value) == 0 {
+                    black_box((&key, &value));
+                }
+                assert_eq!(cursor_free(walk), 0);
+            }
+        })
+    }
+
+    /// Puts in a transaction.
+    fn puts(&self) -> f64 {
+        let Functions { write_begin, put, rollback, .. } = self.c;
+        best(|| {
+            let mut write = null_mut();
+            // SAFETY: see `InC`.
+            unsafe {
+                assert_eq!(write_begin(self.db, 0, 0, &mut write), 0);
+                for i in 0..RECORDS {
+                    let (key, value) = (i.to_be_bytes(), i.to_le_bytes());
+                    let status = put(write, self.ordered, key.as_ptr().cast(), 8, value.as_ptr().cast(), 8);
+                    assert_eq!(status, 0);
+                }
+                assert_eq!(rollback(write), 0);
+            }
+        })
+    }
+
+    /// Empty read transactions.
+    fn reads(&self) -> f64 {
+        let Functions { begin, end, .. } = self.c;
+        best(|| {
             for _ in 0..RECORDS {
                 let mut read = null_mut();
-                assert_eq!(begin(db, &mut read) + end(black_box(read)), 0);
+                // SAFETY: see `InC`.
+                assert_eq!(unsafe { begin(self.db, &mut read) + end(black_box(read)) }, 0);
             }
-        }));
-        let kind: Kinds = function(library, "azk_table_kind");
-        figures.push(best(|| {
+        })
+    }
+
+    /// Calls that only look up a handle.
+    fn kinds(&self) -> f64 {
+        let kind = self.c.kind;
+        best(|| {
             for _ in 0..RECORDS {
                 let mut found = 0;
-                assert_eq!(kind(black_box(tables[0]), &mut found), 0);
+                // SAFETY: see `InC`.
+                assert_eq!(unsafe { kind(black_box(self.ordered), &mut found) }, 0);
                 black_box(found);
             }
-        }));
-        assert_eq!(end(read), 0);
-        assert_eq!(close(db), 0);
+        })
     }
+}
+
+/// The same through the shared library.
+fn in_c(path: &Path, library: *mut c_void) -> Vec<f64> {
+    let db = InC::open(path, library);
+    let gets = [db.gets(db.ordered), db.gets(db.hash), db.gets_of_snapshot()];
+    let figures = gets.into_iter().chain([db.steps(), db.puts(), db.reads(), db.kinds()]).collect();
+    // SAFETY: see `InC`.
+    assert_eq!(unsafe { (db.c.close)(db.db) }, 0);
     figures
 }
 

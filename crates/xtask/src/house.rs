@@ -35,6 +35,7 @@ pub fn check() -> Result<(), Failure> {
         wrong.extend(circles::circles(folder, &files));
         wrong.extend(sizes::long(&files));
     }
+    wrong.extend(sizes::long_beside(&runner::root())?);
     wrong.extend(comments::wide(&runner::root())?);
     wrong.extend(documents::long(&runner::root())?);
     wrong.extend(paths::missing(&runner::root())?);

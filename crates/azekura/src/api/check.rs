@@ -1,7 +1,7 @@
 //! The check: everything in the file is read and compared with everything that refers to it.
 //!
-//! Runs, memtables and log hold versions: records, deletes, and what they hide. How many records a table has
-//! is counted by a scan of it. So no set of keys is needed.
+//! Runs, memtables and log hold versions: records, tombstones, and what they hide. How many records a table
+//! has is counted by a scan of it. So no set of keys is needed.
 
 mod feed;
 mod indexes;
@@ -49,10 +49,10 @@ pub struct CheckReport {
     pub tables: u64,
     /// Records of tables, as a scan counts them: in runs, memtables and the log together.
     pub records: u64,
-    /// Deletes that are kept, since something older may have their keys.
+    /// Tombstones that are kept, since something older may have their keys.
     pub deletes: u64,
-    /// Older versions of records, still in runs and memtables, that a newer one, a delete or a range delete
-    /// hides.
+    /// Older versions of records, still in runs and memtables, that a newer one, a tombstone or a range
+    /// delete hides.
     pub hidden: u64,
     /// Pages read.
     pub pages: u64,
@@ -60,7 +60,7 @@ pub struct CheckReport {
     pub values: u64,
     /// Commits in the file's log that are in no run yet. The log is read again for that.
     pub log_commits: u64,
-    /// Records of those commits, deletes included.
+    /// Records of those commits, tombstones included.
     pub log_records: u64,
     /// Bytes of the log that were read.
     pub log_bytes: u64,
@@ -89,7 +89,7 @@ struct Check<'a> {
     seq: u64,
     /// The time by which records have expired or not.
     now: u64,
-    /// Versions of the table at hand that are no deletes.
+    /// Versions of the table at hand that are no tombstones.
     puts: u64,
     report: CheckReport,
     done: u64,

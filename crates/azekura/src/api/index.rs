@@ -1,12 +1,13 @@
 //! Lookups by an index.
 
+use super::any_txn::{AnyTxn, Reads};
 use crate::base::error::{Error, Result};
 use crate::cursor::{Cursor, Limits, Records, Way};
 use crate::engine::Table;
 use crate::format::hidden::{FIRST_ENTRY, IndexState, STATE_KEY, is_hidden};
 use crate::format::ranges::Range;
 use crate::index::{IndexSpec, IndexValue};
-use crate::txn::{ReadTxn, WriteTxn};
+use crate::txn::ReadTxn;
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -36,86 +37,6 @@ pub struct Index {
     spec: Arc<IndexSpec>,
     /// The index was complete after this commit.
     ready_at: u64,
-}
-
-/// A transaction in which an index is read.
-///
-/// ```
-/// # let path = std::env::temp_dir().join(format!("azekura-doc-t-anytxn-{}.azk", std::process::id()));
-/// use azekura::{AnyTxn, Db, Options, TableKind};
-/// # let db = Db::open(&path, Options::new())?;
-/// # let t = db.table("t", TableKind::Ordered)?;
-/// let by_city = t.create_index("by_city", "v")?;
-/// let mut txn = db.write();
-/// txn.put(&t, "ada", "London")?;
-/// assert_eq!(by_city.read_in(AnyTxn::Write(&txn)).get(&["London".into()])?.count(), 1);
-/// # drop((txn, by_city, t)); db.close()?; std::fs::remove_file(&path).unwrap(); Ok::<(), azekura::Error>(())
-/// ```
-#[derive(Clone, Copy)]
-pub enum AnyTxn<'t> {
-    /// A snapshot.
-    Read(&'t ReadTxn),
-    /// One that sees its own writes. What it reads by an index counts as read.
-    Write(&'t WriteTxn),
-}
-
-impl<'t> From<&'t ReadTxn> for AnyTxn<'t> {
-    fn from(txn: &'t ReadTxn) -> AnyTxn<'t> {
-        AnyTxn::Read(txn)
-    }
-}
-
-impl<'t> From<&'t WriteTxn> for AnyTxn<'t> {
-    fn from(txn: &'t WriteTxn) -> AnyTxn<'t> {
-        AnyTxn::Write(txn)
-    }
-}
-
-impl<'t> From<&'t mut WriteTxn> for AnyTxn<'t> {
-    fn from(txn: &'t mut WriteTxn) -> AnyTxn<'t> {
-        AnyTxn::Write(txn)
-    }
-}
-
-/// Where the records are read that an index names: in a snapshot of their own, or in a transaction.
-pub trait Reads {
-    /// As a transaction.
-    fn txn(&self) -> AnyTxn<'_>;
-}
-
-impl Reads for Box<ReadTxn> {
-    fn txn(&self) -> AnyTxn<'_> {
-        AnyTxn::Read(self)
-    }
-}
-
-impl Reads for AnyTxn<'_> {
-    fn txn(&self) -> AnyTxn<'_> {
-        *self
-    }
-}
-
-impl AnyTxn<'_> {
-    fn get(self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match self {
-            AnyTxn::Read(txn) => txn.get(table, key),
-            AnyTxn::Write(txn) => txn.get(table, key),
-        }
-    }
-
-    fn limited(self, table: &Table, limits: Limits) -> Result<Cursor> {
-        match self {
-            AnyTxn::Read(txn) => txn.limited(table, limits),
-            AnyTxn::Write(txn) => txn.limited(table, limits),
-        }
-    }
-
-    fn seq(self) -> u64 {
-        match self {
-            AnyTxn::Read(txn) => txn.snapshot.seq(),
-            AnyTxn::Write(txn) => txn.snapshot().snapshot.seq(),
-        }
-    }
 }
 
 impl Index {
@@ -472,7 +393,18 @@ impl<S: Reads> DoubleEndedIterator for IndexRecords<S> {
 
 impl<S: Reads> FusedIterator for IndexRecords<S> {}
 
-/// An iterator over the keys of records in the order of an index. See [`IndexRecords`] for an example.
+/// An iterator over the keys of records in the order of an index, from both ends.
+///
+/// ```
+/// # use azekura::{Db, Options, TableKind, storage::MemStorage};
+/// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+/// # let t = db.table("t", TableKind::Ordered)?;
+/// t.put_many([("ada", "1815"), ("alan", "1912"), ("grace", "1906")])?;
+/// let by_year = t.create_index("by_year", "v:i64")?;
+/// let keys = by_year.range([1900.into()]..)?.keys();
+/// assert_eq!(keys.collect::<azekura::Result<Vec<_>>>()?, [b"grace".to_vec(), b"alan".to_vec()]);
+/// # Ok::<(), azekura::Error>(())
+/// ```
 pub struct IndexKeys<S = Box<ReadTxn>>(IndexRecords<S>);
 
 impl<S: Reads> Iterator for IndexKeys<S> {

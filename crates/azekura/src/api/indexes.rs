@@ -82,6 +82,17 @@ impl Table {
     /// As [`create_index`](Table::create_index). After each step `progress` is told how many records are
     /// done, and about how many there are.
     ///
+    /// ```
+    /// # use azekura::{Db, Options, TableKind, storage::MemStorage};
+    /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+    /// let users = db.table("users", TableKind::Ordered)?;
+    /// users.put_many([("ada", "London"), ("grace", "New York")])?;
+    /// let mut done = 0;
+    /// users.create_index_with("by_city", "v", |progress| done = progress.done)?;
+    /// assert_eq!(done, 2);
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`create_index`](Table::create_index).
     pub fn create_index_with(

@@ -34,9 +34,9 @@ pub struct LevelStats {
     pub runs: usize,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Records, deletes included.
+    /// Records, tombstones included.
     pub records: u64,
-    /// Records that are deletes.
+    /// Records that are tombstones.
     pub deletes: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct Stats {
     pub table_bytes: u64,
     /// Log waiting in memory, and in the file.
     pub log_bytes: u64,
-    /// Commits that opening found in the log and in no run, and the records in them, deletes included.
+    /// Commits that opening found in the log and in no run, and the records in them, tombstones included.
     pub log_commits: u64,
     /// See `log_commits`.
     pub log_records: u64,
@@ -237,7 +237,7 @@ pub(super) fn figures(t: &TableState) -> TableStats {
     let chunks = || t.chunks.iter().chain(t.frozen.iter());
     let active = t.active.as_ref().map_or(0, |active| active.list.len());
     let in_memory = (active + chunks().map(|chunk| chunk.block.len()).sum::<usize>()) as u64;
-    // A delete is a record in a run, and hides another one.
+    // A tombstone is a record in a run, and hides another one.
     let in_runs = sum(Level::records).saturating_sub(sum(Level::deletes).saturating_mul(2));
     let few = t.few.as_ref();
     TableStats {

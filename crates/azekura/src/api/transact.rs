@@ -45,6 +45,17 @@ impl Db {
 
     /// As [`transact`](Db::transact), with options of its own.
     ///
+    /// ```
+    /// # use azekura::{Db, Options, TableKind, storage::MemStorage};
+    /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+    /// use azekura::{Durability, WriteOptions};
+    /// let visits = db.table("visits", TableKind::Hash)?;
+    /// let options = WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() };
+    /// let count = db.transact_with(options, |txn| txn.increment(&visits, "home", 1))?;
+    /// assert_eq!(count, 1);
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`transact`](Db::transact).
     pub fn transact_with<T>(

@@ -10,6 +10,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Everything that can go wrong. The set may grow; match with a wildcard arm.
 ///
+/// `NotADatabase`, `Locked`, `Truncated` and `Open` name the file, and so does damage in a repository of
+/// backups, which has many files. All others are of the file that was opened, or was to be, and say only what
+/// is wrong and where in it: [`Db::path`](crate::Db::path) has its name.
+///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-t-error-{}.azk", std::process::id()));
 /// # use azekura::{Db, Options, TableKind};
@@ -20,8 +24,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 ///     Err(other) => return Err(other),
 ///     Ok(_) => unreachable!("nobody has made it"),
 /// }
-/// // Each knows its place, has a number that stays, and is an error of the system for who wants one.
+/// // Each has a number that stays, and is an error of the system for who wants one.
 /// let error = db.open_table("fruit").err().unwrap();
+/// println!("{}: {error}", db.path().display());
 /// assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::NotFound);
 /// # db.close()?; std::fs::remove_file(&path).unwrap();
 /// # Ok::<(), azekura::Error>(())
@@ -58,7 +63,7 @@ pub enum Error {
     Corrupt {
         /// The kind of structure: superblock, manifest, page, log frame, value, and so on.
         what: &'static str,
-        /// Where it begins, in bytes from the start of the file.
+        /// Where it begins, in bytes from the start of the file. 0 also for what has no place of its own.
         offset: u64,
         /// What was expected and what was found.
         detail: String,

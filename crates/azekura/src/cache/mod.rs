@@ -22,8 +22,8 @@
 //!
 //! # Cost
 //!
-//! A hit, `get` and drop together, is two locked instructions and little else: 5 to 10 ns, uncontended,
-//! without reading the page's bytes (`cargo test --release -- --nocapture cost_of_a_hit`).
+//! A hit, `get` and drop together, is two locked instructions and little else, beside reading the page's
+//! bytes (`cargo test --release -- --nocapture cost_of_a_hit` prints its time).
 //!
 //! # Lock order
 //!

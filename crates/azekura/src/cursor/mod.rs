@@ -8,7 +8,7 @@
 //! one after it, and with others only where runs interleave. The record that was given out is read where it
 //! stands. So the sources pass it only when the next one is asked for.
 //!
-//! Records of older sources with the same key are stepped over. Deletes are skipped. Records that a newer
+//! Records of older sources with the same key are stepped over. Tombstones are skipped. Records that a newer
 //! source's range delete covers are skipped one by one, and if there are many by a seek.
 //!
 //! Most steps look at none of this: it is known how many records the first source has before that of the
@@ -87,7 +87,7 @@ pub struct Cursor {
     key: Vec<u8>,
     reader: Reader,
     any_ranges: bool,
-    /// How many records it has passed over: deletes, and what is hidden.
+    /// How many records it has passed over: tombstones, and what is hidden.
     passed: usize,
     failed: Option<Error>,
     /// What the operands of the record given out last have made.
@@ -374,7 +374,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Passes over deletes and what is hidden; false if no record is left.
+    /// Passes over tombstones and what is hidden; false if no record is left.
     fn pick(&mut self, to: Direction) -> Result<bool> {
         let mut hidden_in_row = 0;
         loop {

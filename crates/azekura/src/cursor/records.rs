@@ -62,7 +62,7 @@ impl Cursor {
         }
     }
 
-    /// How many records it has passed over: deletes, and what is hidden.
+    /// How many records it has passed over: tombstones, and what is hidden.
     pub(crate) fn passed(&self) -> usize {
         self.passed
     }

@@ -175,7 +175,7 @@ impl CursorSource {
     }
 
     /// How many records follow in the batch that may be given out: `within` says so of their keys, and they
-    /// are no deletes and no operands.
+    /// are no tombstones and no operands.
     #[inline(always)]
     pub(super) fn count_open(&self, within: impl Fn(&[u8]) -> bool) -> usize {
         let here = self.at - self.batch_at;

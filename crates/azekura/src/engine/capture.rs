@@ -28,7 +28,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often, and for how long, a checkpoint is waited for that needs no log.
+/// A copy has no log. So if the newest checkpoint needs one to be whole, a follower that copies looks so many
+/// times for the next checkpoint, and pauses so long between two looks.
 const WHOLE_LOOKS: u32 = 250;
 const WHOLE_PAUSE: Duration = Duration::from_millis(20);
 

@@ -301,7 +301,7 @@ fn place(levels: &[Arc<Level>], output: &FlushedRuns, newest: u64, free: bool) -
         return Ok(levels);
     }
     let meets = |run: &Arc<Run>| {
-        // What joins keeps an age of its own (see `run::label`), which deletes must not outlive.
+        // What joins keeps an age of its own (see `run::label`), which tombstones must not outlive.
         run.info.ranges > 0
             || run.info.deletes > 0
             || run.info.operands.records > 0

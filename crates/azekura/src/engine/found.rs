@@ -177,7 +177,7 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// Records of its commits, deletes included.
+    /// Records of its commits, tombstones included.
     pub(super) fn records(&self) -> u64 {
         self.commits.iter().flat_map(|c| &c.parts).map(|p| p.block.len() as u64).sum()
     }

@@ -17,7 +17,7 @@ use std::path::Path;
 #[derive(Default)]
 pub(crate) struct LogContents {
     pub(crate) commits: u64,
-    /// Deletes included.
+    /// Tombstones included.
     pub(crate) records: u64,
     /// Bytes of all of its frames.
     pub(crate) bytes: u64,

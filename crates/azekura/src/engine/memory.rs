@@ -37,9 +37,8 @@ const CACHE_PART_MIN: u64 = 4;
 /// Guides may take this part of the budget where pages are read in the file's mapping. For pages of 16 KiB
 /// that is enough for 64 times as much data as the budget.
 const GUIDES_PART: u64 = 4;
-/// The few records of small tables may take this part of the budget, and so many bytes. A checkpoint writes
-/// them all: nearly 8 MiB of them take 11 ms. (100,000 tables of a record of 15 bytes have 2.8 MB of them, in
-/// a manifest of 5.6 MB.)
+/// The few records of small tables may take this part of the budget, and no more than so many bytes, since
+/// each checkpoint writes them all. (It is enough for some 100,000 tables of a short record each.)
 const FEW_PART: u64 = 4;
 const FEW_BYTES_MAX: u64 = 8 << 20;
 /// If less than this part of the budget was given back, it was not worth it.

@@ -1,11 +1,11 @@
 //! How much of the file is dead, and what must be written anew so that it goes. Closing, idle time and
 //! compaction follow this rule.
 //!
-//! Dead are deletes, records whose keys newer levels have too, and values to which no record of a run refers.
-//! Dead values are known exactly. In a table all may be dead but what its newest level puts. Where that would
-//! be too much, a closer look follows. If newer runs have few keys, all of them are looked up in the older
-//! runs. Else some records of every run are looked up in the newer ones. Tables whose merge costs little are
-//! merged without a look.
+//! Dead are tombstones, records whose keys newer levels have too, and values to which no record of a run
+//! refers. Dead values are known exactly. In a table all may be dead but what its newest level puts. Where
+//! that would be too much, a closer look follows. If newer runs have few keys, all of them are looked up in
+//! the older runs. Else some records of every run are looked up in the newer ones. Tables whose merge costs
+//! little are merged without a look.
 //!
 //! First the tables with the most dead bytes are chosen, then the emptiest segments, until no more than a
 //! part of the whole is left dead.
@@ -392,7 +392,7 @@ fn looked_up(table: &TableState, go_on: &dyn Fn() -> bool) -> Result<u64> {
     Ok(dead)
 }
 
-/// What the newest version of a key takes in the levels from `from` on, if it is no delete.
+/// What the newest version of a key takes in the levels from `from` on, if it is no tombstone.
 fn next_version_bytes(table: &TableState, from: usize, key: SortKey<'_>) -> Result<u64> {
     let found = look(table.kind, &table.levels[from..], key, |tag, value| match tag {
         Tag::Tombstone => Ok(0),

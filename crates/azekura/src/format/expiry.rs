@@ -78,7 +78,8 @@ pub(crate) struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Of a record as it stands in memory. What has no word although it should has expired long ago.
+    /// Reads a record as it stands in memory. One with the tag `Expiring` begins with a word. If it is too
+    /// short for that it counts as absent.
     #[inline(always)]
     pub(crate) fn of(tag: Tag, stored: &'a [u8]) -> Content<'a> {
         if tag != Tag::Expiring {

@@ -1,5 +1,5 @@
 //! The few records of a small table, as they stand in the manifest and in memory: the rows of a log record.
-//! There are no deletes among them, since nothing is older, and no references to large values.
+//! There are no tombstones among them, since nothing is older, and no references to large values.
 
 use super::block::{Block, Tag};
 use super::frame::{ROW_BYTES, read_rows, write_rows};

@@ -73,7 +73,7 @@ pub(crate) struct RunInfo {
     /// Length of the meta block, with which the run ends.
     pub(crate) meta_bytes: u32,
     pub(crate) records: u64,
-    /// How many of the records are deletes.
+    /// How many of the records are tombstones.
     pub(crate) deletes: u64,
     /// How many range deletes the meta block has.
     pub(crate) ranges: u32,

@@ -58,8 +58,8 @@ impl Unpacked {
         self.expiries.get(i).copied().unwrap_or(Expiry::NEVER)
     }
 
-    /// Appends a record of memory as it is at `now`: one that has expired is a delete. What is stored for it
-    /// begins at `stored_at`.
+    /// Appends a record of memory as it is at `now`: one that has expired is a tombstone. What is stored for
+    /// it begins at `stored_at`.
     pub(crate) fn push_stored(&mut self, key: &[u8], tag: Tag, stored: &[u8], stored_at: usize, now: u64) {
         let content = Content::of(tag, stored).at(now);
         let value_at = stored_at + stored.len() - content.value.len();

@@ -1,9 +1,9 @@
 //! Large vectors that are used again: a transaction fills them, its chunk holds them, and they come back when
 //! the chunk is flushed.
 //!
-//! Without the pool, allocators hand out the memory of flushed chunks in smaller pieces and ask the system
-//! for more. A process with 0.2 GB of live data takes 1.2 GB after 10^8 records then. And a fresh page costs
-//! a fault of 1.5 µs, which is 25 ns for each record of 16 bytes.
+//! Allocators hand out the memory of flushed chunks in smaller pieces. For the next large vector they ask the
+//! system for more, so a process would come to take several times what is alive. And each page that is fresh
+//! from the system costs a fault.
 
 use crate::base::process::Process;
 use crate::base::sync::Mutex;

@@ -7,7 +7,7 @@ use crate::memtable::chunk::Chunk;
 use crate::values::Segment;
 use std::sync::Arc;
 
-/// One chunk from several, given newest first. Deletes stay, since older runs may hold their keys.
+/// One chunk from several, given newest first. Tombstones stay, since older runs may hold their keys.
 pub(crate) fn merge_chunks(newest_first: &[Arc<Chunk>]) -> Result<Chunk> {
     let sources = newest_first.iter().map(|c| MergeSource::chunk(c.clone())).collect();
     let mut merger = Merger::new(sources, false, 0)?;

@@ -15,7 +15,7 @@ pub(super) fn copy_record(source: &MergeSource, out: &mut Block) {
     out.push(block.key(i, &mut tmp), block.tag(i), block.value(i));
 }
 
-/// As `copy_record`, as the record is at `now`. Leaves out deletes if nothing older exists (`bottom`).
+/// As `copy_record`, as the record is at `now`. Leaves out tombstones if nothing older exists (`bottom`).
 #[inline(always)]
 pub(super) fn copy_living(source: &MergeSource, out: &mut Block, bottom: bool, now: u64) {
     let is_past = now > 0 && source.block.content(source.at).expiry.is_past(now);

@@ -53,7 +53,7 @@ pub(crate) struct Merger {
     mode: Mode,
     fixed: Option<Fixed>,
     tree: Tree,
-    /// Whether deletes are dropped, because nothing older exists.
+    /// Whether tombstones are dropped, because nothing older exists.
     bottom: bool,
     /// What has expired by then is deleted. 0: nothing has.
     now: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Merger {
 
 impl Merger {
     /// A merge of sources, newest first. `bottom`: no older record of these keys exists. What has expired at
-    /// `now` is dropped then, and else becomes a delete.
+    /// `now` is dropped then, and else becomes a tombstone.
     pub(crate) fn new(mut sources: Vec<MergeSource>, bottom: bool, now: u64) -> Result<Merger> {
         let (ranges, hiding) = number(&mut sources);
         let any_ranges = !ranges.is_empty();
@@ -249,8 +249,8 @@ fn common_widths(sources: &[MergeSource]) -> Option<Fixed> {
     sources.iter().all(|s| s.fixed() == Some(first)).then_some(first)
 }
 
-/// Whether most of some records of one width have expired. If deletes must be left of them, these are not of
-/// that width. (Where few have, all are left as they are: they hide what is older, too.)
+/// Whether most of some records of one width have expired. If tombstones must be left of them, these are not
+/// of that width. (Where few have, all are left as they are: they hide what is older, too.)
 fn becomes_deletes(sources: &[MergeSource], fixed: Fixed, bottom: bool, now: u64) -> bool {
     if bottom || now == 0 || fixed.tag != Tag::Expiring {
         return false;

@@ -104,6 +104,24 @@ impl Mirror {
     /// Ships what there is, up to the next checkpoint or some mebibytes of the log. False if there was
     /// nothing. The first step of a mirror that is not there yet copies the whole database.
     ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("azekura-doc-step-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let (path, copy) = (dir.join("people.azk"), dir.join("mirror.azk"));
+    /// # use azekura::{CopyOptions, Db, Mirror, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let people = db.table("people", TableKind::Ordered)?;
+    /// people.put("ada", "1815")?;
+    /// db.flush()?;
+    /// let mut mirror = Mirror::open(&path, &copy, CopyOptions::default())?;
+    /// assert!(mirror.step()?, "the database");
+    /// people.put("grace", "1906")?;
+    /// db.flush()?;
+    /// while mirror.step()? {}                              // at the pace of whoever calls it
+    /// # drop((people, mirror)); db.close()?; std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of reading the source, and of writing the mirror; `NoSpace`, after which it can be called again;
     /// `Poisoned` after a write has failed: then the mirror must be opened anew. `Invalid` if the source is
@@ -115,6 +133,24 @@ impl Mirror {
 
     /// Goes on until `goes_on` returns false. It is told the state of things after each step, each mebibyte
     /// of a long one, and some fifty times a second while nothing comes.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("azekura-doc-run-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let (path, copy) = (dir.join("people.azk"), dir.join("mirror.azk"));
+    /// # use azekura::{CopyOptions, Db, Mirror, Options, TableKind};
+    /// # let db = Db::open(&path, Options::new())?;
+    /// # let people = db.table("people", TableKind::Ordered)?;
+    /// people.put("ada", "1815")?;
+    /// db.flush()?;
+    /// let mut mirror = Mirror::open(&path, &copy, CopyOptions::default())?;
+    /// mirror.run(|status| {
+    ///     println!("{} bytes behind", status.behind_bytes);
+    ///     !status.is_level()                               // a service goes on until it is told to end
+    /// })?;
+    /// # drop((people, mirror)); db.close()?; std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`step`](Mirror::step).

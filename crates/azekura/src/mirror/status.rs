@@ -4,6 +4,24 @@ use crate::base::sync::Instant;
 use std::time::Duration;
 
 /// What a [`Mirror`](crate::Mirror) has, and what it lacks.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("azekura-doc-status-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir).unwrap();
+/// # let (path, copy) = (dir.join("people.azk"), dir.join("mirror.azk"));
+/// # use azekura::{CopyOptions, Db, Mirror, Options, TableKind};
+/// # let db = Db::open(&path, Options::new())?;
+/// # let people = db.table("people", TableKind::Ordered)?;
+/// people.put("ada", "1815")?;
+/// db.flush()?;
+/// let mut mirror = Mirror::open(&path, &copy, CopyOptions::default())?;
+/// assert!(!mirror.status().is_level(), "nothing is there yet");
+/// while mirror.step()? {}
+/// let status = mirror.status();
+/// assert!(status.is_level() && status.behind_commits == 0 && status.copied_bytes > 0);
+/// # drop((people, mirror)); db.close()?; std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MirrorStatus {
     /// The number of the checkpoint that the mirror has.

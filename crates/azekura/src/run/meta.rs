@@ -3,12 +3,12 @@
 //! ```text
 //! u32 CRC32C of what follows, seeded by file, run and page number 2^32-1
 //! the run's label (see `label`)
-//! u32 n, pages | u8 form: 0 = n separators of 8 bytes, 1 = n blobs
-//! the separators | u8 has units: 1 = n times u32, the first unit of each page
+//! u32 n, pages | u8 form: 0 = n keys of 8 bytes, 1 = n blobs
+//! the fence: these keys | u8 has units: 1 = n times u32, the first unit of each page
 //! range deletes: u32 count, each blob start, u8 bounded, blob end
 //! ```
 //!
-//! Separator `i` is above every key of page `i - 1`, and not above the first key of page `i`.
+//! Key `i` of the fence is above every key of page `i - 1`, and not above the first key of page `i`.
 
 use super::label::Label;
 use crate::base::checksum::{crc, page_seed};
@@ -23,10 +23,10 @@ use crate::format::search::{Density, bisect};
 /// What a run knows of its pages.
 #[derive(Debug, Default)]
 pub(crate) struct Meta {
-    /// The separators, as the keys of a block without values.
+    /// A key for each page, as the keys of a block without values.
     pub(crate) fence: Block,
-    /// The span of the separators' heads is cut into about twice as many buckets as there are pages.
-    /// `buckets[i]` is how many separators lie in the buckets before `i`.
+    /// The span of the heads of these keys is cut into about twice as many buckets as there are pages.
+    /// `buckets[i]` is how many keys lie in the buckets before `i`.
     buckets: Vec<u32>,
     /// Buckets per unit of key, as a fraction of 2^64.
     density: Density,
@@ -35,15 +35,15 @@ pub(crate) struct Meta {
     pub(crate) ranges: Ranges,
 }
 
-const SEPARATOR: Fixed = Fixed { stride: 0, tag: Tag::Put };
+const FENCE_KEY: Fixed = Fixed { stride: 0, tag: Tag::Put };
 
 impl Meta {
-    /// A meta of separators, which must ascend.
-    pub(crate) fn new(separators: &[Vec<u8>], units: Option<Vec<u32>>, ranges: Ranges) -> Meta {
-        let fixed = separators.iter().all(|s| s.len() == 8).then_some(SEPARATOR);
+    /// A meta with the keys of a fence, which must ascend.
+    pub(crate) fn new(keys: &[Vec<u8>], units: Option<Vec<u32>>, ranges: Ranges) -> Meta {
+        let fixed = keys.iter().all(|key| key.len() == 8).then_some(FENCE_KEY);
         let mut fence = Block::new(fixed);
-        for s in separators {
-            fence.push(s, Tag::Put, &[]);
+        for key in keys {
+            fence.push(key, Tag::Put, &[]);
         }
         fence.index();
         Meta::with(fence, units, ranges)
@@ -77,7 +77,7 @@ impl Meta {
         }
     }
 
-    /// The first separator whose head is not below `wanted`.
+    /// The first key of the fence whose head is not below `wanted`.
     #[inline(always)]
     fn first_not_below(&self, wanted: u64, first: u64) -> usize {
         if wanted <= first {
@@ -88,7 +88,7 @@ impl Meta {
         bisect(low, high, wanted, |i| heads[i])
     }
 
-    /// The range of separators in a head's bucket. REQUIRES: the head is not below the first separator's.
+    /// The range of the fence in a head's bucket. REQUIRES: the head is not below that of the first key.
     #[inline(always)]
     fn bucket(&self, head: u64, first: u64) -> (usize, usize) {
         let bucket = self.density.places(head - first).min(self.buckets.len() - 2);
@@ -97,7 +97,7 @@ impl Meta {
         (low, high)
     }
 
-    /// The last page whose separator is not above a key of eight bytes.
+    /// The last page whose key in the fence is not above a key of eight bytes.
     #[inline(always)]
     fn page_of_head(&self, head: u64, first: u64) -> usize {
         let (mut low, mut high) = self.bucket(head, first);
@@ -163,12 +163,12 @@ impl Meta {
         let mut r = Reader::new(&bytes[4..], "run meta block", at);
         let label = Label::decode(&mut r)?;
         let n = r.count(4)?;
-        let fixed = (r.u8()? == 0).then_some(SEPARATOR);
+        let fixed = (r.u8()? == 0).then_some(FENCE_KEY);
         let mut fence = Block::with_capacity(fixed, n, 0);
         for i in 0..n {
             let key = if fixed.is_some() { r.take(8)? } else { r.blob()? };
             if i > 0 && fence.compare(i - 1, SortKey::new(key)) != std::cmp::Ordering::Less {
-                return Err(bad("separators out of order"));
+                return Err(bad("fence out of order"));
             }
             match fixed {
                 Some(_) => fence.heads.push(head_of(key)),
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_found_however_the_separators_lie() {
+    fn pages_are_found_however_the_fence_lies() {
         let mut x = 9u64;
         for (n, shift) in [(1usize, 0u32), (2, 0), (100, 0), (100, 50), (1000, 40), (1000, 54), (3, 63)] {
             let mut heads: Vec<u64> = (0..n)
@@ -225,8 +225,8 @@ mod tests {
             heads.push(u64::MAX);
             heads.sort_unstable();
             heads.dedup();
-            let separators: Vec<Vec<u8>> = heads.iter().map(|h| h.to_be_bytes().to_vec()).collect();
-            let meta = Meta::new(&separators, None, Ranges::default());
+            let fence: Vec<Vec<u8>> = heads.iter().map(|h| h.to_be_bytes().to_vec()).collect();
+            let meta = Meta::new(&fence, None, Ranges::default());
             for k in heads.iter().flat_map(|&k| [k.saturating_sub(1), k, k.saturating_add(1)]) {
                 let expected = heads.partition_point(|&h| h <= k).checked_sub(1);
                 assert_eq!(meta.page_of(SortKey::new(&k.to_be_bytes())), expected, "{k} in {heads:?}");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_of_forged_pages_are_counted_somewhere() {
+    fn keys_of_forged_pages_are_counted_somewhere() {
         for heads in [[5, 9, 7], [5, 1, 7], [9, 5, 1], [0, u64::MAX, 1]] {
             let (buckets, _) = count_buckets(&heads);
             assert_eq!(buckets.last(), Some(&3));
@@ -258,20 +258,15 @@ mod tests {
                 key.extend((0..next() % longest).map(|_| u8::try_from(60 + next() % letters).unwrap()));
                 key
             };
-            let mut separators: Vec<Vec<u8>> = (0..n).map(|_| key(14)).collect();
-            separators.sort_unstable();
-            separators.dedup();
-            let meta = Meta::new(&separators, None, Ranges::default());
+            let mut fence: Vec<Vec<u8>> = (0..n).map(|_| key(14)).collect();
+            fence.sort_unstable();
+            fence.dedup();
+            let meta = Meta::new(&fence, None, Ranges::default());
             let others: Vec<Vec<u8>> = (0..2000).map(|_| key(20)).collect();
             let outside = [b"".to_vec(), b"a".to_vec(), b"z".to_vec(), vec![255; 12]];
-            for k in separators.iter().chain(&others).chain(&outside) {
-                let expected = separators.partition_point(|s| s <= k).checked_sub(1);
-                assert_eq!(
-                    meta.page_of(SortKey::new(k)),
-                    expected,
-                    "{k:?} among {} separators",
-                    separators.len()
-                );
+            for k in fence.iter().chain(&others).chain(&outside) {
+                let expected = fence.partition_point(|s| s <= k).checked_sub(1);
+                assert_eq!(meta.page_of(SortKey::new(k)), expected, "{k:?} among {} keys", fence.len());
             }
         }
     }

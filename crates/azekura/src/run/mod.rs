@@ -194,9 +194,9 @@ impl Run {
 
     /// As `free_on_drop`, for some of the extents. The others belong to the run's successor.
     pub(crate) fn free_parts_on_drop(&self, extents: Vec<Extent>) {
-        let mut freed = self.freed_on_drop.lock();
-        self.store.room.space.note_needless(&extents, &freed);
-        *freed = extents;
+        // Noted when the lock is given up: both are leaves.
+        let before = std::mem::replace(&mut *self.freed_on_drop.lock(), extents.clone());
+        self.store.room.space.note_needless(&extents, &before);
     }
 
     /// Sets the run that has taken over all extents but those that were moved.

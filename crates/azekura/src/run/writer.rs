@@ -38,8 +38,8 @@ const FILTERED_BYTES_MIN: u64 = 4 * PAGE_BYTES as u64;
 /// The same on a nearly full disk.
 const TIGHT_FILTERED_BYTES_MIN: u64 = 16 * PAGE_BYTES as u64;
 
-/// A longer separator is cut to the bytes that tell two pages apart.
-const SEPARATOR_FULL_BYTES: usize = 8;
+/// A longer key of the fence is cut to the bytes that tell two pages apart.
+const FENCE_KEY_FULL_BYTES: usize = 8;
 
 /// The form of all pages so far.
 #[derive(Clone, Copy, PartialEq)]
@@ -71,7 +71,7 @@ pub(crate) struct RunWriter {
     units: u32,
     /// Bytes at the end of the last page that nothing uses, in whole blocks.
     unused: usize,
-    separators: Vec<Vec<u8>>,
+    fence: Vec<Vec<u8>>,
     page_units: Vec<u32>,
     last_key: Vec<u8>,
     first_key: Option<Vec<u8>>,
@@ -113,7 +113,7 @@ impl RunWriter {
             unsettled_bytes: 0,
             units: 0,
             unused: 0,
-            separators: Vec::new(),
+            fence: Vec::new(),
             page_units: Vec::new(),
             last_key: Vec::new(),
             first_key: None,
@@ -295,20 +295,20 @@ impl RunWriter {
         }
     }
 
-    /// Seals the page that was just built at `start` of the buffer, and notes its separator.
+    /// Seals the page that was just built at `start` of the buffer, and notes its key for the fence.
     fn note_page(&mut self, first: usize, start: usize, used: usize) {
         let mut tmp = [0; 8];
         let mut tmp_last = [0; 8];
         let key = self.pending.key(first, &mut tmp);
-        // The separator depends on the key before. That key is in `pending`, unless the page begins there:
-        // then the separator is the whole key.
-        let separator = if first == 0 || key.len() <= SEPARATOR_FULL_BYTES {
+        // What must stand there depends on the key before. That one is in `pending`, unless the page begins
+        // there: then it is the whole key.
+        let least = if first == 0 || key.len() <= FENCE_KEY_FULL_BYTES {
             key
         } else {
             let before = self.pending.key(first - 1, &mut tmp_last);
             &key[..(common_prefix(before, key) + 1).min(key.len())]
         };
-        self.separators.push(separator.to_vec());
+        self.fence.push(least.to_vec());
         let page = &mut self.buf[start..];
         // Readers in the file's mapping need all bytes that a page may use in one piece.
         let end = (used + TAIL_BYTES).next_multiple_of(ALIGN_BYTES as usize);
@@ -392,7 +392,7 @@ impl RunWriter {
         // The covered stretch begins behind the partition before this one.
         let from = before.map_or(Vec::new(), |max| [max, &[0]].concat());
         let label = self.label(from.clone(), last);
-        let meta = Meta::new(&self.separators, units, ranges.clone()).encode(self.seed, &label);
+        let meta = Meta::new(&self.fence, units, ranges.clone()).encode(self.seed, &label);
         self.buf.extend_from_slice(&meta);
         self.buf.resize(usize_of(u32_of(self.buf.len())).next_multiple_of(ALIGN_BYTES as usize), 0);
         let len = self.buf.len();

@@ -49,9 +49,9 @@ use values::Values;
 /// Reads every record that still verifies from the damaged database in `file`, and writes it to `out`, which
 /// should be a new database. The file is not changed. `progress` is called now and then.
 ///
-/// No record of a whole page is lost, unless a newer version or a delete of its key was found. The same goes
-/// for commits in whole frames of the log, also behind missing frames. If the newest version of a key was
-/// lost, an older one may be found.
+/// No record of a whole page is lost, unless a newer version or a tombstone of its key was found. The same
+/// goes for commits in whole frames of the log, also behind missing frames. If the newest version of a key
+/// was lost, an older one may be found.
 ///
 /// Indexes are made anew from the records that were found, where it can be read what they are of.
 ///

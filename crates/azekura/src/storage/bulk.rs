@@ -1,10 +1,9 @@
 //! Long writes that make way for durable commits.
 //!
-//! The system holds a file's lock during a whole write. A write of 4 MiB holds it for half a millisecond, or
-//! for eight where no free memory is at hand. A durable commit of one record takes 0.15 ms. Beside merges
-//! that write so much at once it waits for that lock for more than half of its time. So while there are
-//! durable commits, long writes go in short pieces, and a commit mostly gets the lock between two of them.
-//! Otherwise a long write goes to the file as it is, which chooses the length of its calls.
+//! The system holds a file's lock during a whole write. A write of some mebibytes holds it for as long as
+//! several durable commits of a record take, and for much longer where no free memory is at hand. So while
+//! there are durable commits, long writes go in short pieces, and a commit mostly gets the lock between two
+//! of them. Otherwise a long write goes to the file as it is, which chooses the length of its calls.
 
 use super::File;
 use crate::base::sync::Instant;

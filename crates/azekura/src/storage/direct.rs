@@ -35,8 +35,8 @@ const BLOCK_BYTES: usize = 4096;
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
 /// The file's length, by a seek. If the file's state is asked for, the system gives the next write a time of
-/// its own, and records it in the file system's journal. A durable write of 4 KiB then takes 1.45 times as
-/// long. (Reads and writes here name their places, so the descriptor's own place is not used.)
+/// its own, and records it in the file system's journal. A durable write then waits for the journal too.
+/// (Reads and writes here name their places, so the descriptor's own place is not used.)
 fn file_bytes(mut file: &fs::File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }

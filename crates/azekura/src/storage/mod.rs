@@ -59,6 +59,19 @@ pub(crate) use watched::Watched;
 
 /// One open file. Several threads may call its methods at once. The caller orders writes to overlapping
 /// ranges. Dropping the last reference closes the file and releases its lock.
+///
+/// ```
+/// use azekura::storage::{File, MemStorage, OpenMode, Storage};
+/// let file = MemStorage::default().open("a".as_ref(), OpenMode::CreateNew)?;
+/// file.write_at(b"hello", 3)?;
+/// file.sync_all()?;
+/// let mut bytes = [1; 8];
+/// file.read_at(&mut bytes, 0)?;
+/// assert_eq!((&bytes, file.len()?), (b"\0\0\0hello", 8));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// [`Storage`] has an example of one that wraps another.
 pub trait File: Send + Sync {
     /// Fills `buf` from `offset`. Interruptions are retried.
     ///
@@ -222,6 +235,19 @@ pub trait File: Send + Sync {
 }
 
 /// What [`File::disk_room`] tells.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-room-{}.azk", std::process::id()));
+/// use azekura::storage::{OpenMode, OsStorage, Storage};
+/// let file = OsStorage.open(&path, OpenMode::CreateNew)?;
+/// file.write_at(&[7; 4096], 0)?;
+/// if let Some(room) = file.disk_room()? {
+///     println!("{} of {} bytes take room, {} are left", room.taken_bytes, room.len, room.free_bytes);
+///     assert_eq!(room.len, 4096);
+/// }
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskRoom {
     /// The file's length.
@@ -234,6 +260,16 @@ pub struct DiskRoom {
 }
 
 /// How [`Storage::open`] opens a file.
+///
+/// ```
+/// use azekura::storage::{MemStorage, OpenMode, Storage};
+/// let (disk, path) = (MemStorage::default(), "a".as_ref());
+/// assert!(disk.open(path, OpenMode::ReadWrite).is_err(), "there is none");
+/// disk.open(path, OpenMode::CreateNew)?;
+/// assert!(disk.open(path, OpenMode::CreateNew).is_err(), "there is one");
+/// assert!(disk.open(path, OpenMode::ReadOnly)?.write_at(b"x", 0).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
     /// An existing file, for reading only.
@@ -244,7 +280,51 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// A place where files have names.
+/// A place where files have names. One that wraps another sees all that the engine does with its disk:
+///
+/// ```
+/// use azekura::storage::{File, IoCounters, MemStorage, Metered, OpenMode, Storage};
+/// use azekura::{Db, Options, TableKind};
+/// use std::path::Path;
+/// use std::sync::{Arc, atomic::Ordering};
+///
+/// /// Files that count what passes through them. (A `File` of one's own could fail, or forget, instead.)
+/// #[derive(Default)]
+/// struct Counted {
+///     files: MemStorage,
+///     counters: Arc<IoCounters>,
+/// }
+///
+/// impl Storage for Counted {
+///     fn open(&self, path: &Path, mode: OpenMode) -> std::io::Result<Arc<dyn File>> {
+///         Ok(Arc::new(Metered::new(self.files.open(path, mode)?, self.counters.clone())))
+///     }
+///
+///     fn exists(&self, path: &Path) -> std::io::Result<bool> {
+///         self.files.exists(path)
+///     }
+///
+///     fn rename(&self, from: &Path, to: &Path, replace: bool) -> std::io::Result<()> {
+///         self.files.rename(from, to, replace)
+///     }
+///
+///     fn remove(&self, path: &Path) -> std::io::Result<()> {
+///         self.files.remove(path)
+///     }
+///
+///     fn sync_dir_of(&self, path: &Path) -> std::io::Result<()> {
+///         self.files.sync_dir_of(path)
+///     }
+/// }
+///
+/// let disk = Counted::default();
+/// let db = Db::open_on(&disk, "t.azk", Options::new())?;
+/// let t = db.table("t", TableKind::Ordered)?;
+/// let before = disk.counters.syncs.load(Ordering::Relaxed);
+/// t.put("ada", "1815")?;
+/// assert!(disk.counters.syncs.load(Ordering::Relaxed) > before, "it is durable");
+/// # Ok::<(), azekura::Error>(())
+/// ```
 pub trait Storage: Send + Sync {
     /// Opens a regular file.
     ///

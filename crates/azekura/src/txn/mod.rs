@@ -9,6 +9,7 @@ mod expiry;
 pub(crate) mod gather;
 pub(crate) mod get;
 pub(crate) mod indexed;
+mod isolation;
 mod local;
 pub(crate) mod many;
 mod merging;
@@ -23,10 +24,11 @@ pub(crate) mod value;
 mod write;
 
 pub use expiry::Lifetime;
+pub use isolation::{Isolation, WriteOptions};
 pub use read::ReadTxn;
 pub use savepoint::Savepoint;
 pub use value::ValueRef;
-pub use write::{Isolation, WriteOptions, WriteTxn};
+pub use write::WriteTxn;
 
 pub(crate) use expiry::{expiry_after, lifetime_ms};
 pub(crate) use write::check_key;

@@ -7,10 +7,11 @@
 use super::ValueRef;
 use super::begin::begin_snapshot;
 use super::get::{FoundValue, is_gone};
+use super::isolation::Isolation;
 use super::local::{LocalWrite, lookup_local};
 use super::read::ReadTxn;
 use super::value::resolve;
-use super::write::{Isolation, WriteTxn};
+use super::write::WriteTxn;
 use crate::base::error::Result;
 use crate::base::key::{KeyBuf, SortKey};
 use crate::cursor::{Cursor, KeyRange, Limits, Records, Way};
@@ -369,6 +370,6 @@ pub(super) struct Seen<T> {
     pub(super) found: Option<T>,
     /// In which sort keys there is nothing but what was found.
     pub(super) range: Range,
-    /// How many records were passed over: deletes, and what is hidden.
+    /// How many records were passed over: tombstones, and what is hidden.
     pub(super) passed: usize,
 }

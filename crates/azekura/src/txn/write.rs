@@ -4,6 +4,7 @@ use super::begin::begin_snapshot;
 use super::buffer::TableBuffer;
 use super::entries::Indexed;
 use super::gather;
+use super::isolation::{Isolation, WriteOptions};
 use super::read::ReadTxn;
 use super::savepoint::Savepoints;
 use super::tables::OwnTables;
@@ -22,47 +23,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
-
-/// What a transaction that reads and writes is protected from. One that has written nothing never conflicts,
-/// for what it has read was true at one moment, that of its snapshot. [`WriteOptions`] has an example.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Isolation {
-    /// As if transactions had run one after the other: the commit fails if anything that this one has read
-    /// was changed since. Its snapshot begins with its first read; one that only writes has none, and never
-    /// fails for others' sake. But a write to a table with indexes is a read too, of the old value, and the
-    /// commit fails if a table that was written to has got or lost an index meanwhile.
-    #[default]
-    Serializable,
-    /// The commit fails only if a key that this one has written (or one of a range that it has removed) was
-    /// changed since the transaction began. Its snapshot begins with it, whether it reads or not: so of two
-    /// that write one key at the same time, without looking, only the first to commit succeeds. With indexes
-    /// it fails too if others have written records with the same values in a unique index, or a table that
-    /// it has written to has got or lost an index.
-    Snapshot,
-}
-
-/// How a write transaction is to behave.
-///
-/// ```
-/// # let path = std::env::temp_dir().join(format!("azekura-doc-options-txn-{}.azk", std::process::id()));
-/// use azekura::{Db, Durability, Error, Isolation, Options, TableKind, WriteOptions};
-/// let db = Db::open(&path, Options::new())?;
-/// let t = db.table("t", TableKind::Ordered)?;
-/// let options = WriteOptions { durability: Some(Durability::Eventual), isolation: Isolation::Snapshot };
-/// let mut txn = db.write_with(options);
-/// txn.put(&t, "lamp", "on")?;
-/// t.put("lamp", "off")?;                             // another was faster
-/// assert!(matches!(txn.commit(), Err(Error::Conflict { .. })));
-/// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
-/// # Ok::<(), azekura::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, Default)]
-pub struct WriteOptions {
-    /// The durability of its commit; the database's default if none.
-    pub durability: Option<Durability>,
-    /// Its isolation.
-    pub isolation: Isolation,
-}
 
 /// So many buffers are looked through for a table's.
 const SEARCHED_MAX: usize = 16;

@@ -53,7 +53,7 @@ macro_rules! reads {
                 f: impl FnOnce(V::View<'_>) -> T,
             ) -> Result<Option<T>> {
                 K::with_bytes(key, |key| {
-                    // Apart from what is found, which then fits registers: an error is 2 ns of moving.
+                    // Apart from what is found, which then fits registers: an error is large to be moved.
                     let mut wrong = None;
                     let found = self.$on.get_with($(self.$table,)? key, |value| {
                         V::view(value).map_err(|e| wrong = Some(e)).ok().map(f)
@@ -141,6 +141,17 @@ macro_rules! reads {
 
             /// An iterator over copies of the records of a range, from both ends. Ordered tables only.
             ///
+            /// ```
+            /// # use azekura::{Db, Options, TableDefinition, storage::MemStorage};
+            /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+            /// # let born = db.typed_table(&TableDefinition::<str, u16>::ordered("born"))?;
+            /// born.put_many([("ada", 1815), ("alan", 1912), ("grace", 1906)])?;
+            /// let mut names = born.range("ada"..="alan")?.map(|record| record.map(|(name, _)| name));
+            /// assert_eq!(names.next_back().transpose()?.as_deref(), Some("alan"));
+            /// assert_eq!(names.count(), 1);
+            /// # Ok::<(), azekura::Error>(())
+            /// ```
+            ///
             /// # Errors
             /// `WrongType` for a hash table; as `get`.
             pub fn range<'k>(&self, range: impl RangeBounds<K::Given<'k>>) -> Result<TypedRecords<K, V>>
@@ -153,6 +164,18 @@ macro_rules! reads {
 
             /// An iterator over copies of the records whose keys begin so: with some text or bytes, or the
             /// first parts of a tuple. Ordered tables only.
+            ///
+            /// ```
+            /// # use azekura::{Db, Options, TableDefinition, storage::MemStorage};
+            /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+            /// # let born = db.typed_table(&TableDefinition::<str, u16>::ordered("born"))?;
+            /// born.put_many([("ada", 1815), ("alan", 1912), ("grace", 1906)])?;
+            /// assert_eq!(born.prefix("a")?.count(), 2);
+            /// let heat = db.typed_table(&TableDefinition::<(String, i64), f64>::ordered("heat"))?;
+            /// heat.put_many([(("hall", 800), 18.0), (("kitchen", 800), 19.5)])?;
+            /// assert_eq!(heat.prefix(("kitchen",))?.count(), 1);
+            /// # Ok::<(), azekura::Error>(())
+            /// ```
             ///
             /// # Errors
             /// As `range`.
@@ -257,6 +280,17 @@ macro_rules! writes {
 
             /// Replaces the value of a key by what `f` makes of it. None stands for an absent key, before and
             /// after. Outside a transaction `f` is run again if another commit has changed the key meanwhile.
+            ///
+            /// ```
+            /// # use azekura::{Db, Options, TableDefinition, storage::MemStorage};
+            /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+            /// # let born = db.typed_table(&TableDefinition::<str, u16>::ordered("born"))?;
+            /// born.put("ada", 1814)?;
+            /// born.update("ada", |year| year.map(|year| year + 1))?;
+            /// born.update("grace", |year| year.or(Some(1906)))?;
+            /// assert_eq!(born.get_many(["ada", "grace"])?, [Some(1815), Some(1906)]);
+            /// # Ok::<(), azekura::Error>(())
+            /// ```
             ///
             /// # Errors
             /// As [`Table::update`](crate::Table::update); `WrongType` if the value is not of the table's

@@ -106,7 +106,18 @@ pub struct TypedTable<K: ?Sized, V: ?Sized> {
 }
 
 impl<K: Key + ?Sized, V: Value + ?Sized> TypedTable<K, V> {
-    /// An open table with types.
+    /// An open table with types: one that was opened by its name, or that a transaction makes.
+    ///
+    /// ```
+    /// # use azekura::{Db, Options, TableKind, TypedTable, storage::MemStorage};
+    /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+    /// let mut txn = db.write();
+    /// let prices: TypedTable<str, f64> = TypedTable::over(txn.table("prices", TableKind::Ordered)?);
+    /// prices.write_in(&mut txn).put("tea", 3.5)?;
+    /// txn.commit()?;
+    /// assert_eq!(prices.get("tea")?, Some(3.5));
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
     pub fn over(table: Table) -> TypedTable<K, V> {
         TypedTable { table, types: PhantomData }
     }

@@ -239,6 +239,20 @@ impl Db {
     /// `age_max`, give or take a sixty-fourth. It is 1 GiB, however old, where nobody has said. What is too
     /// much goes when something is added. A reader that has not come so far gets [`Error::FeedGap`].
     ///
+    /// ```
+    /// # use azekura::{Db, Options, TableKind, storage::MemStorage};
+    /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+    /// # let users = db.table("users", TableKind::Ordered)?;
+    /// use azekura::FeedContent;
+    /// use std::time::Duration;
+    /// users.set_feed(Some(FeedContent::Keys))?;
+    /// let week = Duration::from_secs(7 * 86_400);
+    /// db.set_feed_limits(64 << 20, Some(week))?;             // 64 MiB, and a week
+    /// let info = db.feed_info()?.expect("a table is fed");
+    /// assert_eq!((info.bytes_max, info.age_max), (64 << 20, Some(week)));
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Invalid` for less than 64 KiB; `ReadOnly`, or what writing meets.
     pub fn set_feed_limits(&self, bytes_max: u64, age_max: Option<Duration>) -> Result<()> {
@@ -297,6 +311,20 @@ impl Db {
     /// the reader has made of the changes, if it writes that to the same database. A cursor keeps nothing
     /// from going.
     ///
+    /// ```
+    /// # use azekura::{Db, Options, TableKind, storage::MemStorage};
+    /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+    /// # let users = db.table("users", TableKind::Ordered)?;
+    /// use azekura::FeedContent;
+    /// users.set_feed(Some(FeedContent::Keys))?;
+    /// let commit = db.feed_info()?.expect("a table is fed").newest;
+    /// db.set_feed_cursor("search", Some(commit))?;           // all up to this commit is done
+    /// assert_eq!(db.feed_cursor("search")?, Some(commit));
+    /// db.set_feed_cursor("search", None)?;
+    /// assert_eq!(db.feed_cursor("search")?, None);
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`WriteTxn::set_feed_cursor`] and [`WriteTxn::commit`].
     pub fn set_feed_cursor(&self, name: &str, commit: Option<u64>) -> Result<()> {
@@ -339,6 +367,28 @@ impl Db {
 impl WriteTxn {
     /// Sets the cursor of a name at a commit, or removes it: the last one with which a reader of the feed has
     /// done ([`Feed::position`](crate::Feed::position)).
+    ///
+    /// ```
+    /// # use azekura::{Db, Options, TableKind, storage::MemStorage};
+    /// # let db = Db::open_on(&MemStorage::default(), "t.azk", Options::new())?;
+    /// # let users = db.table("users", TableKind::Ordered)?;
+    /// use azekura::FeedContent;
+    /// users.set_feed(Some(FeedContent::Values))?;
+    /// let by_year = db.table("by year", TableKind::Ordered)?;
+    /// users.put("ada", "1815")?;
+    ///
+    /// let mut feed = db.feed(db.feed_cursor("by year")?.unwrap_or(db.feed_info()?.unwrap().oldest))?;
+    /// let mut txn = db.write();                              // what is made of the changes, and how far
+    /// while let Some(change) = feed.next()? {
+    ///     if let azekura::ChangeKind::Put { key, value: Some(year), .. } = change.kind {
+    ///         txn.put(&by_year, [year, key].concat(), "")?;
+    ///     }
+    /// }
+    /// txn.set_feed_cursor("by year", Some(feed.position()))?;
+    /// txn.commit()?;
+    /// assert!(by_year.contains("1815ada")?);
+    /// # Ok::<(), azekura::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Invalid` if nothing was ever fed, or for an empty name; `TooLarge` for one over 255 bytes.

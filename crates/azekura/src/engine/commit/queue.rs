@@ -97,9 +97,9 @@ fn changed(tables: Option<Box<TableChanges>>) -> Option<Ready> {
     tables.filter(|changes| !changes.list.is_empty()).map(|changes| Ready::Tables(changes.list))
 }
 
-/// What of the changes the log is told.
+/// The changes that the log gets: all of them. Under the fault it gets only those that make a table, which
+/// stand last in the list. Recovery then knows nothing of the others.
 fn logged(changes: &[TableChange]) -> &[TableChange] {
-    // Without those that a fault forgets: what was renamed or dropped, and whose records live otherwise.
     let made = |change: &TableChange| matches!(change, TableChange::Made(_));
     let first = if fault!("forget_rename") { changes.partition_point(|change| !made(change)) } else { 0 };
     &changes[first..]

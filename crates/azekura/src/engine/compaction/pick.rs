@@ -224,7 +224,7 @@ fn hides_the_bottom(levels: &[Arc<Level>], bottom_min: u64) -> bool {
     hidden >= bottom.kept_bytes() as f64 * GARBAGE_PART || ranges && above.len() >= 2
 }
 
-/// A single run that is mostly deletes has nothing left to hide.
+/// A single run that is mostly tombstones has nothing left to hide.
 fn needs_purge(levels: &[Arc<Level>]) -> bool {
     levels.len() == 1 && levels[0].deletes() * 4 > levels[0].records()
 }

@@ -6,7 +6,7 @@ use crate::engine::state::Level;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// So many side by side are a few.
+/// At most so many levels side by side are merged as a few, wherever they stand.
 const FEW_MAX: usize = 4;
 
 /// Which of `n` levels may be merged where there is little room. All of them; or a half, a quarter and so on,

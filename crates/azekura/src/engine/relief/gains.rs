@@ -6,8 +6,8 @@ use crate::engine::state::{Level, State, TableState};
 use crate::engine::waste::Survey;
 use std::sync::Arc;
 
-/// What a delete takes in a run, about.
-const DELETE_BYTES: u64 = 8;
+/// What a tombstone takes in a run, about.
+const TOMBSTONE_BYTES: u64 = 8;
 /// On a full disk merges leave a table no more levels than this, or than they left the last time.
 const LEVELS_MANY: usize = 6;
 
@@ -38,8 +38,8 @@ pub(super) fn garbage(survey: &Survey<'_>, relief: &Relief, damaged: &[u32]) -> 
     sparse.retain(|s| relief.is_sparse(s));
     let of = |t: &TableState| {
         let refers = |id| t.levels.iter().any(|l| l.refers_to(id));
-        // Deletes that have nothing to hide go too.
-        let purged = t.levels.last().map_or(0, |l| l.deletes() * DELETE_BYTES);
+        // Tombstones that have nothing to hide go too.
+        let purged = t.levels.last().map_or(0, |l| l.deletes() * TOMBSTONE_BYTES);
         let dead: u64 = sparse.iter().filter(|s| refers(s.id)).map(|s| s.dead_bytes).sum();
         hidden_bytes(&t.levels).saturating_add(purged).saturating_add(dead)
     };

@@ -118,7 +118,7 @@ fn a_merge_under_way_shows_the_newest_of_each_key() {
     let db = Db::open_on(&disk, "engine.azk", options).unwrap();
     let table = db.create_table("t", TableKind::Ordered).unwrap();
     // Eight levels of many partitions each; half of the keys, but of the oldest, which has all. One in
-    // nine of a run's records is a delete.
+    // nine of a run's records is a tombstone.
     let mut model = std::collections::BTreeMap::new();
     let mixed =
         |key: u64, generation: u64| (key ^ generation << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;

@@ -10,7 +10,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) key: &'a [u8],
     /// The sequence number of the commit that wrote it.
     pub(crate) seq: u64,
-    /// What the writer says it is: a value, a delete, a reference.
+    /// What the writer says it is: a value, a tombstone, a reference.
     pub(crate) kind: u8,
     /// The value.
     pub(crate) value: &'a [u8],

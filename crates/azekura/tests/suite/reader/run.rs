@@ -91,10 +91,10 @@ impl<'a> File<'a> {
         let node = doc.sequence("meta", &mut rest);
         assert_eq!(node.num("checksum"), sum(doc.constant("meta_page_number"), &meta[4..]));
         self.label(&node, meta, id, run);
-        let fixed = node.num("form") == doc.constant("separators_fixed");
-        assert!(fixed || node.num("form") == doc.constant("separators_blobs"));
+        let fixed = node.num("form") == doc.constant("fence_fixed");
+        assert!(fixed || node.num("form") == doc.constant("fence_blobs"));
         let n = node.num("pages");
-        let separators: Vec<&[u8]> =
+        let fence: Vec<&[u8]> =
             (0..n).map(|_| if fixed { take(&mut rest, 8) } else { blob(&mut rest) }).collect();
         let units = match take(&mut rest, 1)[0] {
             0 => (0..n).collect::<Vec<u64>>(),
@@ -107,7 +107,7 @@ impl<'a> File<'a> {
         pages.resize(run.num("units") as usize * unit, 0);
         assert!(zeroes && pages.len() - data < unit);
         let first = out.len();
-        for (i, (&at, separator)) in units.iter().zip(&separators).enumerate() {
+        for (i, (&at, least)) in units.iter().zip(&fence).enumerate() {
             let end = units.get(i + 1).copied().unwrap_or(run.num("units"));
             let page = &pages[at as usize * unit..end as usize * unit];
             let node = doc.layout("page", page);
@@ -126,15 +126,15 @@ impl<'a> File<'a> {
                 (shape == doc.constant("shape_fixed"), node.num("common_bytes") + word, node.num("tag"));
             assert!(!is_fixed || widths == (true, run.num("value_bytes"), run.num("tag")));
             assert!(
-                *separator <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **separator),
-                "separator {i}"
+                *least <= out[begin].0.as_slice() && before.is_none_or(|b| *b < **least),
+                "key {i} of the fence"
             );
         }
         let records = &out[first..];
         assert!(records.windows(2).all(|w| w[0].0 < w[1].0), "keys out of order");
         assert_eq!(records.len() as u64, run.num("records"));
         let with = |tag| records.iter().filter(move |r| r.1.0 == tag);
-        assert_eq!(with(doc.constant("tag_delete")).count() as u64, run.num("deletes"));
+        assert_eq!(with(doc.constant("tag_tombstone")).count() as u64, run.num("deletes"));
         let min = records.first().map_or(run.bytes("min"), |r| &r.0);
         let max = records.last().map_or(min, |r| &r.0);
         assert_eq!((min, max), (run.bytes("min"), run.bytes("max")));

@@ -17,7 +17,7 @@ impl<'a> File<'a> {
             .collect();
         self.seen.expired += said.iter().filter(|(.., is_past)| *is_past).count();
         // (Who reads a clash gets an error.)
-        let is_none = |tag| tag == doc.constant("tag_delete") || tag == doc.constant("tag_expiring");
+        let is_none = |tag| tag == doc.constant("tag_tombstone") || tag == doc.constant("tag_expiring");
         let live = said.into_iter().filter(|(_, (tag, _), is_past)| !is_none(*tag) && !is_past);
         live.map(|(key, (tag, value), _)| {
             let user = match key.len() {

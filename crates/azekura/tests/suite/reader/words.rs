@@ -102,7 +102,7 @@ impl File<'_> {
                 sorted.insert(key, tagged);
                 continue;
             };
-            let base = sorted.get(&key).filter(|(tag, _)| *tag != doc.constant("tag_delete"));
+            let base = sorted.get(&key).filter(|(tag, _)| *tag != doc.constant("tag_tombstone"));
             let made = match base {
                 // (All that is older was added before, so an operand there is a clash.)
                 Some(base) if operand_of(doc, base).is_some() => {
