@@ -1,6 +1,6 @@
-//! Followers beside a writer. A follower pins the superblock that it has found, reads the number again, begins
-//! anew if there is a newer one, and reads what the superblock names. Meanwhile the writer writes checkpoints,
-//! asks for pins, frees what no pin means, and uses that again.
+//! Followers beside a writer. A follower pins the superblock that it has found, reads the number again,
+//! begins anew if there is a newer one, and reads what the superblock names. Meanwhile the writer writes
+//! checkpoints, asks for pins, frees what no pin means, and uses that again.
 //!
 //! In each round the writer replaces all records, so that the bytes of a round take the place of an earlier
 //! one's. A snapshot has the records of one round, for as long as it is held.
