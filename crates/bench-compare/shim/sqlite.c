@@ -327,6 +327,7 @@ static int back_up(void *raw, const char *path, bench_error *error) {
   int rc = -1;
   if (from == NULL) return -1;
   snprintf(file, sizeof file, "%s/data.sqlite", path);
+  remove(file); /* a copy that is there would be changed through a log of its own */
   if (sqlite3_open_v2(file, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
     fail(to, "sqlite3_open_v2", error);
   } else {

@@ -114,7 +114,8 @@ pub struct Stats {
     pub checkpoint: u64,
     /// Checkpoints that followers of other handles read ([`Options::follow`](crate::Options::follow)), the
     /// oldest first. Those whose pins were revoked
-    /// ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max)) are not among them.
+    /// ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max)) are not among them, but in a handle
+    /// that does not write.
     pub pins: Vec<PinStats>,
     /// Bytes of the file that are kept only for these. 0 in a handle that does not write.
     pub pinned_bytes: u64,

@@ -1,5 +1,5 @@
 //! The figures of the file's bound: what is alive, what is in place, and where writers wait. `sweep.rs` tells
-//! what they are for.
+//! what they are for. What is *taken* is here without what is kept for readers alone (`Space::used_bytes`).
 
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::space::Room;

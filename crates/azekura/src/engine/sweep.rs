@@ -17,10 +17,9 @@
 //! Nobody waits where no thread can sweep: without threads, without merges, or if the system refuses the
 //! thread. Nobody waits on a nearly full disk either. It has rules of its own (`relief.rs`).
 //!
-//! Runs that only readers still see, in this process or by a pin, do not count: no sweep can free them. They
-//! are what there was when the reader began, so the file is longer by that at most for each of them. (A
-//! backup is such a reader. If they counted, a writer at full speed would lose a quarter of its rate beside
-//! one.)
+//! Runs that only readers still see, in this process or by a pin, do not count: no sweep can free them. So
+//! beside a long snapshot, or a backup, the file is longer by what that keeps. (Value segments that only
+//! readers of this process see do count.)
 
 use super::bound::Bound;
 use super::compaction::install::Installer;

@@ -177,6 +177,9 @@ impl Space {
     /// These extents become free when nobody in this process reads them any more. Those of `before` were
     /// counted so, and are not any more.
     pub(crate) fn note_needless(&self, extents: &[Extent], before: &[Extent]) {
+        if !self.process.is_current() {
+            return;
+        }
         let map = self.map.lock();
         self.needless.fetch_add(bytes_of(extents), Ordering::Relaxed);
         self.needless.fetch_sub(bytes_of(before), Ordering::Relaxed);

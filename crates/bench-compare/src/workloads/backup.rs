@@ -45,11 +45,16 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     timed(bench, store.as_ref(), &saved, "second", &mut measured)?;
     restore(bench, &saved, &mut measured)?;
     let (mut alone, mut beside, mut backups) = (Wrote::default(), Wrote::default(), 0);
-    for _ in 0..TURNS {
-        alone.add(update(bench, store.as_ref(), &AtomicBool::new(false))?);
-        let (wrote, made) = beside_backups(bench, store.as_ref())?;
-        beside.add(wrote);
-        backups += made;
+    for turn in 0..2 * TURNS {
+        let from = alone.updates + beside.updates;
+        // Each goes first in every other turn.
+        if matches!(turn % 4, 0 | 3) {
+            alone.add(update(bench, store.as_ref(), from, &AtomicBool::new(false))?);
+        } else {
+            let (wrote, made) = beside_backups(bench, store.as_ref(), from)?;
+            beside.add(wrote);
+            backups += made;
+        }
     }
     let (lonely, rate) = (alone.per_second(), beside.per_second());
     measured.set("alone_per_s", lonely);
@@ -144,8 +149,8 @@ fn restore(bench: &Bench<'_>, saved: &Path, into: &mut Measured) -> Result<()> {
     remove(&dir)
 }
 
-/// Updates records at random until its turn is over, or it is told to stop.
-fn update(bench: &Bench<'_>, store: &dyn Store, stop: &AtomicBool) -> Result<Wrote> {
+/// Updates records at random, after so many updates, until its turn is over or it is told to stop.
+fn update(bench: &Bench<'_>, store: &dyn Store, from: u64, stop: &AtomicBool) -> Result<Wrote> {
     let limit = Duration::from_secs_f64(bench.case.seconds / f64::from(2 * TURNS));
     let (mut writer, mut buffers, mut wrote) = (store.writer()?, Buffers::default(), Wrote::default());
     let began = Instant::now();
@@ -154,8 +159,8 @@ fn update(bench: &Bench<'_>, store: &dyn Store, stop: &AtomicBool) -> Result<Wro
         writer.begin()?;
         for _ in 0..bench.case.batch {
             wrote.updates += 1;
-            let index = mix(wrote.updates) % bench.loaded;
-            versions::put(bench, writer.as_mut(), index, wrote.updates, &mut buffers)?;
+            let version = from + wrote.updates;
+            versions::put(bench, writer.as_mut(), mix(version) % bench.loaded, version, &mut buffers)?;
         }
         writer.commit()?;
         let now = Instant::now();
@@ -166,32 +171,53 @@ fn update(bench: &Bench<'_>, store: &dyn Store, stop: &AtomicBool) -> Result<Wro
     Ok(wrote)
 }
 
-/// A turn of the writer beside whole backups. Gives how many were begun.
-fn beside_backups(bench: &Bench<'_>, store: &dyn Store) -> Result<(Wrote, u64)> {
+/// A turn of the writer beside whole backups. Gives how many were begun. The last one is restored.
+fn beside_backups(bench: &Bench<'_>, store: &dyn Store, from: u64) -> Result<(Wrote, u64)> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    std::thread::scope(|scope| {
+    let dir = directory(bench, "beside")?;
+    let (wrote, made) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let wrote = update(bench, store, &stop);
+            let wrote = update(bench, store, from, &stop);
             over.store(true, Ordering::Relaxed);
             wrote
         });
-        let made = backups_until(bench, store, &over);
+        let made = backups_until(bench, store, &dir, &over);
         stop.store(true, Ordering::Relaxed);
         let wrote = match writer.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        Ok((wrote?, made?))
-    })
+        Ok::<_, Failure>((wrote?, made?))
+    })?;
+    check_beside(bench, &dir)?;
+    remove(&dir)?;
+    Ok((wrote, made))
 }
 
-fn backups_until(bench: &Bench<'_>, store: &dyn Store, over: &AtomicBool) -> Result<u64> {
+/// One backup at least, and more until the writer's turn is over.
+fn backups_until(bench: &Bench<'_>, store: &dyn Store, dir: &Path, over: &AtomicBool) -> Result<u64> {
     let mut made = 0;
-    while !over.load(Ordering::Relaxed) {
-        let dir = directory(bench, "beside")?;
-        back_up(bench, store, &dir)?;
-        remove(&dir)?;
+    loop {
+        back_up(bench, store, dir)?;
         made += 1;
+        if over.load(Ordering::Relaxed) {
+            return Ok(made);
+        }
+        remove(dir)?;
+        fs::create_dir(dir).map_err(Failure::io(format!("creating {}", dir.display())))?;
     }
-    Ok(made)
+}
+
+/// Restores a backup that was made beside a writer. It has every record, in some version.
+fn check_beside(bench: &Bench<'_>, saved: &Path) -> Result<()> {
+    let dir = directory(bench, "restored")?;
+    bench.peer.restore(saved, &dir)?;
+    let store = bench.peer.open(&Open { dir: dir.clone(), ..bench.how(false, false) })?;
+    let (mut reader, mut buffers) = (store.reader()?, Buffers::default());
+    for index in 0..bench.loaded {
+        versions::get(bench, reader.as_mut(), index, &mut buffers)?;
+    }
+    drop(reader);
+    store.close()?;
+    remove(&dir)
 }
