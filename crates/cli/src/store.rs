@@ -127,6 +127,12 @@ pub fn open_to_follow(path: &Path) -> Outcome<Db> {
     Ok(Db::open(path, Options::new().create(false).freshness(Freshness::Log))?)
 }
 
+/// As `open_to_follow`, as of the newest checkpoint. Copies have the log's commits, too.
+pub fn open_to_follow_checkpoints(path: &Path) -> Outcome<Db> {
+    must_exist(path)?;
+    Ok(Db::open(path, Options::new().create(false).follow(true))?)
+}
+
 /// Opens an existing database for writing, after `look` has checked it through a reading handle. Opening for
 /// writing may change the file, and a command that fails must not change it.
 pub fn open_to_write(path: &Path, durability: Durability, look: impl FnOnce(&Db) -> Outcome) -> Outcome<Db> {

@@ -18,14 +18,17 @@ impl Db {
     /// Records that are replaced or removed meanwhile keep their space until the backup has ended. So the
     /// file may grow.
     ///
+    /// In a follower, whatever its [`Freshness`](crate::Freshness), the point has every commit that was
+    /// durable when this was called, and a log: so it can be restored as it was after earlier commits, too
+    /// ([`PointInfo::first_commit`]). Where checkpoints follow each other too fast for the log to be read,
+    /// it is the newest checkpoint.
+    ///
     /// # Errors
     /// `Invalid` if the repository has the backups of another database, or another lineage of this one;
     /// `Open` if there is something else, or the system refuses; `NoSpace`, `Locked` while it is pruned;
     /// `Corrupt`; what [`flush`](Db::flush) meets. `ReadOnly` if the database is open to read only and was
-    /// not closed: its log would have to be flushed. `Io` in a follower if for five seconds each checkpoint
-    /// that it finds has what a commit did with tables and not its records: the writer was stopped just then,
-    /// or has no threads (`Options::threads(false)`) and does not flush, or its transactions rename and drop
-    /// tables so often that none of its checkpoints is whole for long.
+    /// not closed: its log would have to be flushed. `SnapshotTooOld` in a follower if the writer's limits
+    /// have ended its pin; `Io` if the file cannot be synced.
     pub fn backup(
         &self,
         repository: impl AsRef<Path>,

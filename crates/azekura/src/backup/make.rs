@@ -3,7 +3,8 @@
 //! Parts that the newest point has are not read again. A run with the same id is the same run: ids of runs
 //! are never used twice in one lineage. The id of a value segment is given again when nothing refers to the
 //! segment any more. So a segment is the same only if a run that both points have refers to it. Its used
-//! bytes never change.
+//! bytes never change. A log is made anew for each point; of one that has only grown the first pieces are the
+//! same.
 
 use super::aside::aside;
 use super::chunks::Chunks;
@@ -58,9 +59,12 @@ pub(super) fn point_of(engine: &Engine, capture: Capture, pieces: Vec<Piece>, ti
         hash_seed: engine.store.hash_seed,
         number: 0,
         checkpoint: capture.checkpoint,
+        commit: capture.commit,
+        first_commit: capture.first_commit,
         time_ms,
         manifest: capture.manifest,
         pieces,
+        tables: capture.tables,
     }
 }
 
@@ -103,7 +107,7 @@ pub(crate) fn backup(
     let point = point_of(engine, capture, pieces, time_ms);
     let mut report = BackupReport {
         point: 0,
-        commit: point.commit(),
+        commit: point.commit,
         chunks: point.pieces.len() as u64,
         bytes: point.bytes(),
         new_chunks: chunks.written,

@@ -10,19 +10,23 @@
 //!
 //! - `repository`: the file's id and lineage. Backups, restores and checks hold its lock shared, pruning
 //!   alone.
-//! - `chunks/…`: pieces of runs and value segments, named by lineage, part and digest. One that has its name
-//!   is whole and durable, for it was synced before.
+//! - `chunks/…`: pieces of runs, value segments and logs, named by lineage, part and digest. One that has its
+//!   name is whole and durable, for it was synced before.
 //! - `points/N`: what one commit consists of. It is written when all its chunks are durable, and named last.
 //!
 //! So a backup that is cut off leaves chunks, which the next backup finds, and files with temporary names,
 //! which pruning removes. A point is there with all that it names, or not at all. Runs never change, so a
 //! backup reads only those that the newest point does not have (`make`). A restored file has a lineage of its
 //! own (`target`).
+//!
+//! A backup beside a writing process is of its newest checkpoint and of the log beyond that. Such a point is
+//! the database after the log's last commit, and that after each one before it can be restored, too (`log`).
 
 mod aside;
 mod chunks;
 mod files;
 mod keep;
+mod log;
 mod make;
 mod pace;
 mod pieces;

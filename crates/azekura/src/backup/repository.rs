@@ -3,7 +3,6 @@
 use super::files::{failed, inside, publish, read};
 use crate::base::error::{Error, Result};
 use crate::base::limits::COUNT_END;
-use crate::format::hidden::is_hidden;
 use crate::format::point::{Identity, Piece, Point, decode_head, encode_head};
 use crate::storage::{File, OpenMode, OsStorage, Storage};
 use std::io;
@@ -68,6 +67,10 @@ pub struct PointInfo {
     pub number: u64,
     /// The number of the newest commit in it.
     pub commit: u64,
+    /// The database can be restored as it was after any commit from this one on, up to `commit`. That is the
+    /// same one, unless the point has a log: those of backups beside a writing process have what was in the
+    /// file's.
+    pub first_commit: u64,
     /// When the backup began, by the clock of the system that made it.
     pub time: SystemTime,
     /// Its tables.
@@ -103,9 +106,10 @@ impl PointInfo {
     pub(super) fn of(point: &Point) -> PointInfo {
         PointInfo {
             number: point.number,
-            commit: point.commit(),
+            commit: point.commit,
+            first_commit: point.first_commit,
             time: SystemTime::UNIX_EPOCH + Duration::from_millis(point.time_ms),
-            tables: point.manifest.tables.iter().filter(|table| !is_hidden(&table.name)).count() as u64,
+            tables: u64::from(point.tables),
             bytes: point.bytes(),
         }
     }

@@ -11,7 +11,7 @@ use crate::storage::OpenMode;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Which point of a repository.
+/// What of a repository is restored.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-t-which-{}.azk", std::process::id()));
@@ -30,13 +30,14 @@ use std::time::SystemTime;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The newest.
+    /// The newest point.
     Newest,
-    /// The one of this number.
+    /// The point of this number.
     Point(u64),
-    /// One with exactly the commits up to this one.
+    /// The database with exactly the commits up to this one: a point that has no other ones, or whose log
+    /// tells them apart ([`PointInfo::first_commit`]).
     Commit(u64),
-    /// The newest that began at this time or before.
+    /// The newest point that began at this time or before.
     Time(SystemTime),
 }
 
@@ -82,6 +83,7 @@ impl Repository<'_> {
     ) -> Result<RestoreReport> {
         let _shared = self.lock(false)?;
         let point = self.find(which)?;
+        let until = if let Which::Commit(commit) = which { Some(commit) } else { None };
         let mut target = Target::create(self.storage, out.as_ref())?;
         target.reserve(point.end())?;
         let mut step = Progress { done: 0, total: point.bytes() };
@@ -92,7 +94,7 @@ impl Repository<'_> {
             step.done += u64::from(piece.bytes);
             progress(step);
         }
-        target.finish(&point)?;
+        let point = target.finish(point, until)?;
         Ok(RestoreReport { point: PointInfo::of(&point), bytes: step.done })
     }
 
@@ -121,18 +123,7 @@ impl Repository<'_> {
         match which {
             Which::Point(number) => self.read_point(number),
             Which::Newest => newest_first().next().unwrap_or_else(|| Err(none("it has no point".into()))),
-            Which::Commit(commit) => {
-                let mut damage = None;
-                for point in newest_first() {
-                    match point {
-                        Ok(point) if point.commit() == commit => return Ok(point),
-                        Ok(_) => {}
-                        Err(e) => damage = damage.or(Some(e)),
-                    }
-                }
-                let text = || format!("no point has exactly the commits up to {commit}");
-                Err(damage.unwrap_or_else(|| none(text())))
-            }
+            Which::Commit(commit) => self.find_commit(&numbers, commit),
             Which::Time(time) => {
                 for point in newest_first() {
                     let point = point?;
@@ -143,5 +134,28 @@ impl Repository<'_> {
                 Err(none("no point is as old as that".into()))
             }
         }
+    }
+
+    /// The newest point with the database after a commit.
+    fn find_commit(&self, numbers: &[u64], commit: u64) -> Result<Point> {
+        let (mut damage, mut before, mut after) = (None, None, None);
+        for &number in numbers.iter().rev() {
+            match self.read_point(number) {
+                Ok(point) if (point.first_commit..=point.commit).contains(&commit) => return Ok(point),
+                Ok(point) if point.commit < commit => before = before.max(Some(point.commit)),
+                Ok(point) => {
+                    let first = point.first_commit;
+                    after = Some(after.map_or(first, |after: u64| after.min(first)));
+                }
+                Err(e) => damage = damage.or(Some(e)),
+            }
+        }
+        Err(damage.unwrap_or_else(|| {
+            let near = |what: &str, found: Option<u64>| found.map(|n| format!("; {what} is {n}"));
+            let near = [near("the last one before it", before), near("the first one after it", after)];
+            let near: String = near.into_iter().flatten().collect();
+            let detail = format!("no point has exactly the commits up to {commit}{near}");
+            Error::Invalid { detail: format!("{}: {detail}", self.path.display()) }
+        }))
     }
 }

@@ -18,8 +18,8 @@ use crate::base::codec::{Reader, Writer, usize_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::engine::{Engine, Progress};
-use crate::format::point::{PIECE_ENTRY_BYTES, Piece, Point};
-use crate::format::superblock::{PLAIN_VERSION, VERSION};
+use crate::format::point::{LOG_VERSION, PIECE_ENTRY_BYTES, Piece, Point};
+use crate::format::superblock::PLAIN_VERSION;
 use crate::storage::{OsStorage, Storage};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(crate) fn backup_to(
     let mut head = Writer::default();
     head.bytes.extend_from_slice(MAGIC);
     // The point in it says whether something expires.
-    head.u32(PLAIN_VERSION);
+    head.u32(if capture.manifest.logs.is_empty() { PLAIN_VERSION } else { LOG_VERSION });
     out.write_all(&head.bytes).map_err(failed)?;
     let take = |piece: &Piece, bytes: &[u8]| {
         let mut w = Writer::default();
@@ -96,8 +96,8 @@ impl Input<'_> {
             return Err(self.bad("it does not begin as a backup"));
         }
         let version = u32::from_le_bytes(self.array()?);
-        if version > VERSION {
-            return Err(Error::NewerVersion { found: version, supported: VERSION });
+        if version > LOG_VERSION {
+            return Err(Error::NewerVersion { found: version, supported: LOG_VERSION });
         }
         Ok(())
     }
@@ -189,6 +189,6 @@ pub fn restore_stream_on(
     if point.pieces != pieces {
         return Err(input.bad("its point does not name the pieces that came"));
     }
-    target.finish(&point)?;
+    let point = target.finish(point, None)?;
     Ok(RestoreReport { point: PointInfo::of(&point), bytes })
 }

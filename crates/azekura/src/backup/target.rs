@@ -2,6 +2,7 @@
 
 use super::aside::aside;
 use super::files::failed;
+use super::log::settle;
 use super::make::{now_ms, point_of};
 use super::pace::{CopyOptions, Pace};
 use super::pieces::read_pieces;
@@ -64,22 +65,26 @@ impl<'s> Target<'s> {
         Ok(())
     }
 
-    /// Ends the file, as that of a database with a new lineage, and gives it its name. REQUIRES: the pieces
-    /// of the point were put.
-    pub(super) fn finish(mut self, point: &Point) -> Result<()> {
+    /// Ends the file, as that of a database with a new lineage, and gives it its name. If the point has a
+    /// log, it is read once, and ends with commit `until`, if that is given. Gives the point that the file
+    /// is. REQUIRES: the pieces of the point were put, and it has the commit.
+    pub(super) fn finish(mut self, point: Point, until: Option<u64>) -> Result<Point> {
         let at = failed(self.path, WRITING);
+        let number = point.checkpoint.max(NUMBER_MIN);
+        let until = until.unwrap_or(point.commit);
+        let (point, end) = settle(self.file.as_ref(), self.path, number, point, until)?;
         let block = Superblock {
             file_id: point.identity.file_id,
             lineage: self.storage.random().map_err(&at)?.max(1),
-            number: point.checkpoint.max(NUMBER_MIN),
+            number,
             hash_seed: point.hash_seed,
-            manifest: self.put_manifest(point)?,
+            manifest: self.put_manifest(&point, end)?,
             pins: PinRules::default(),
             version: point.manifest.version(),
             role: Role::Database,
         };
         let block = block.encode();
-        let end = align_up(self.file.len().map_err(&at)?).max(point.end());
+        let end = align_up(self.file.len().map_err(&at)?).max(end);
         self.file.write_at(&[&*block, &*block].concat(), 0).map_err(&at)?;
         self.file.set_len(end).map_err(&at)?;
         self.file.sync_all().map_err(&at)?;
@@ -89,15 +94,16 @@ impl<'s> Target<'s> {
         }
         named.map_err(&at)?;
         self.is_named = true;
-        self.storage.sync_dir_of(self.path).map_err(at)
+        self.storage.sync_dir_of(self.path).map_err(at)?;
+        Ok(point)
     }
 
-    fn put_manifest(&self, point: &Point) -> Result<ManifestAt> {
+    /// The manifest of a point whose parts end at `offset`.
+    fn put_manifest(&self, point: &Point, offset: u64) -> Result<ManifestAt> {
         let bytes = point.manifest.encode();
         if bytes.len() <= INLINE_BYTES_MAX {
             return Ok(ManifestAt::Inline(bytes));
         }
-        let offset = point.end();
         debug_assert!(offset.is_multiple_of(ALIGN_BYTES), "a manifest stands in whole blocks");
         self.file.write_at(&bytes, offset).map_err(failed(self.path, WRITING))?;
         Ok(ManifestAt::Extent { offset, len: u32_of(bytes.len()), crc: crc(0, &bytes) })
@@ -134,5 +140,5 @@ pub(crate) fn copy(
         read_pieces(&capture, |_, _, _| None, put, &mut pace, progress)
     };
     let pieces = aside(engine, copy, progress)?;
-    target.finish(&point_of(engine, capture, pieces, now_ms()))
+    target.finish(point_of(engine, capture, pieces, now_ms()), None).map(drop)
 }

@@ -1,8 +1,11 @@
+mod beside;
+
 use super::*;
 use crate::base::error::Error;
 use crate::engine::Db;
+use crate::format::point::{PartId, Piece, Point};
 use crate::storage::{MemStorage, OpenMode, Storage};
-use crate::{Durability, Options, TableKind, WriteTxn};
+use crate::{Durability, Freshness, Options, TableKind, WriteTxn};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -66,18 +66,7 @@ struct Recovered {
 /// Reads the logs, and finds which parts of the file are taken.
 fn recover(file: &dyn File, length: &Length<'_>, found: &Found, logs: Logs) -> Result<Recovered> {
     let replayed = read_logs(file, length, found, logs)?;
-    let mut values: BTreeMap<u32, ValueInfo> =
-        found.manifest.values.iter().map(|v| (v.id, v.clone())).collect();
-    for (id, seen) in &replayed.segments {
-        let known = values.entry(*id).or_insert_with(|| seen.clone());
-        known.used = known.used.max(seen.used).min(known.bytes());
-    }
-    keep_referred(&mut values, &found.manifest, &replayed);
-    for value in values.values_mut() {
-        // Nothing is added to it any more. What it had beyond may have been given back when it was closed,
-        // and be somebody else's now. The log or the manifest need not have said so.
-        value.cut(align_up(value.used).max(ALIGN_BYTES));
-    }
+    let values = referred_values(&found.manifest, &replayed);
     let least_bytes =
         values.values().map(value_end).fold(named_bytes(&found.manifest, found.extent), u64::max);
     length.expect(least_bytes)?;
@@ -166,10 +155,9 @@ pub(super) fn build(
     let runs = FoundRuns { number: found.block.number, file_bytes: length.file_bytes, known: &known };
     engine.table_loader().load(found, tables_seq, runs)?;
     engine.checkpointer.found_logs(recovered.replayed.logs);
-    let at_checkpoint = engine.state.load_full();
-    let is_torn = recovered.replayed.is_torn;
-    if is_torn {
+    if recovered.replayed.is_torn {
         // That part is not applied again. The writer makes it whole, though nobody commits anything.
+        let at_checkpoint = engine.state.load_full();
         engine.state.store(Arc::new(State { joint_seq: tables_seq, ..at_checkpoint.copy() }));
     }
     engine.table_loader().apply_replayed(recovered.replayed.commits)?;
@@ -179,7 +167,7 @@ pub(super) fn build(
     if engine.config.follow.is_some() {
         // Its runs are those of other checkpoints too, so they do not hold the segments.
         let tail = Mutex::new(recovered.replayed.tail.take());
-        let looked = Looked { _segments: held, at_checkpoint, is_torn, tail };
+        let looked = Looked { _segments: held, block: Box::new(found.block.clone()), tail };
         engine.following = Following::Checkpoint(looked);
     }
     Ok(engine)
@@ -284,6 +272,22 @@ pub(super) fn page_source(mapping: Option<Arc<FileMapping>>, division: &Division
         return Ok(PageSource::Mapped { mapping, guides });
     }
     Ok(PageSource::Cached(Cache::new(usize_of64(division.cache_bytes))?))
+}
+
+/// The value segments to which somebody refers, cut to what is used of them.
+pub(super) fn referred_values(manifest: &Manifest, replayed: &Replayed) -> BTreeMap<u32, ValueInfo> {
+    let mut values: BTreeMap<u32, ValueInfo> = manifest.values.iter().map(|v| (v.id, v.clone())).collect();
+    for (id, seen) in &replayed.segments {
+        let known = values.entry(*id).or_insert_with(|| seen.clone());
+        known.used = known.used.max(seen.used).min(known.bytes());
+    }
+    keep_referred(&mut values, manifest, replayed);
+    for value in values.values_mut() {
+        // Nothing is added to it any more. What it had beyond may have been given back when it was closed,
+        // and be somebody else's now. The log or the manifest need not have said so.
+        value.cut(align_up(value.used).max(ALIGN_BYTES));
+    }
+    values
 }
 
 /// Forgets segments to which nothing refers.

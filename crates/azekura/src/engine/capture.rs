@@ -1,46 +1,49 @@
-//! What a copy of the database is made of: the state after one commit, and a manifest of it. The manifest is
-//! that of a closed file, without a log.
+//! What a copy of the database is made of: the state after one commit, and a manifest of it.
 //!
 //! Runs never change, and the used bytes of a value segment neither. While a run, or the place of a segment,
 //! is held, nobody else uses its extents. So they are copied while others write. A copy is packed: each run
 //! and each segment has one extent, in the order of the manifest, behind the superblocks.
 //!
+//! Who writes the file flushes first, and the manifest is that of a closed file, without a log. A follower
+//! cannot flush: its copy has a log (`beside`).
+//!
 //! Lock order: the lock of those who change tables is held while the state is found, before all others.
+
+mod beside;
 
 use super::catalog::Catalog;
 use super::compaction::merges::Merges;
 use super::flush::Flush;
-use super::follow::CatchingUp;
-use super::followed::Followed;
 use super::state::{State, TableState};
 use crate::base::clock::Clock;
+use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
-use crate::base::sync::thread::sleep;
 use crate::format::hidden::is_hidden;
 use crate::format::manifest::{LevelInfo, Manifest, RunInfo, TableInfo, ValueInfo};
-use crate::format::point::PartId;
+use crate::format::point::{PartId, TableCount};
 use crate::run::Run;
 use crate::space::{Extent, scattered};
 use crate::storage::File;
 use crate::values::{Segment, ValueStore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// A copy has no log. So if the newest checkpoint needs one to be whole, a follower that copies looks so many
-/// times for the next checkpoint, and pauses so long between two looks.
-const WHOLE_LOOKS: u32 = 250;
-const WHOLE_PAUSE: Duration = Duration::from_millis(20);
-
-/// A run, or what of a value segment is used: bytes that never change.
+/// A run, what of a value segment is used, or a log: bytes that never change.
 pub(crate) struct CapturePart {
     pub(crate) id: PartId,
     /// Where it begins in the copy.
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
-    /// Where it stands in the file.
-    extents: Vec<Extent>,
+    place: PartPlace,
+}
+
+/// Where a part stands.
+enum PartPlace {
+    /// In these extents of the file.
+    File(Vec<Extent>),
+    /// In memory: it was made for the copy.
+    Memory(Vec<u8>),
 }
 
 /// A state of the database that stays readable for as long as this lives.
@@ -49,11 +52,17 @@ pub(crate) struct Capture {
     pub(crate) manifest: Manifest,
     /// What the manifest names, by the offset in the copy.
     pub(crate) parts: Vec<CapturePart>,
-    /// The newest checkpoint, which has this state or a later one.
+    /// The newest checkpoint, which has this state or a later one, or an earlier one that the log completes.
     pub(crate) checkpoint: u64,
+    /// The last commit.
+    pub(crate) commit: u64,
+    /// The first one after which the log can be cut: the manifest has tables of no later one.
+    pub(crate) first_commit: u64,
+    /// How many tables there are.
+    pub(crate) tables: u32,
     file: Arc<dyn File>,
     /// What keeps the extents: runs hold their segments, but a segment may be moved.
-    held: (Vec<Arc<Run>>, Vec<Arc<dyn Send + Sync>>),
+    _held: (Vec<Arc<Run>>, Vec<Arc<dyn Send + Sync>>),
 }
 
 impl Capture {
@@ -64,16 +73,23 @@ impl Capture {
 
     /// Fills `buf` from byte `at` of a part on.
     pub(crate) fn read(&self, part: &CapturePart, at: u64, buf: &mut [u8]) -> Result<()> {
-        if scattered::read(&part.extents, self.file.as_ref(), at, buf)? {
-            Ok(())
-        } else {
-            Err(Error::corrupt("manifest", 0, format!("{} is longer than its extents", part.id)))
+        let is_read = match &part.place {
+            PartPlace::File(extents) => scattered::read(extents, self.file.as_ref(), at, buf)?,
+            PartPlace::Memory(bytes) => {
+                let from = bytes.get(usize_of64(at)..).and_then(|rest| rest.get(..buf.len()));
+                from.map(|from| buf.copy_from_slice(from)).is_some()
+            }
+        };
+        if is_read {
+            return Ok(());
         }
+        Err(Error::corrupt("manifest", 0, format!("{} is longer than its extents", part.id)))
     }
 
     /// Says that a stretch of a part will be read soon.
     pub(crate) fn will_read(&self, part: &CapturePart, at: u64, len: u64) {
-        if let Some((offset, together)) = scattered::stretch(&part.extents, at) {
+        let PartPlace::File(extents) = &part.place else { return };
+        if let Some((offset, together)) = scattered::stretch(extents, at) {
             self.file.will_read(offset, len.min(together));
         }
     }
@@ -86,10 +102,14 @@ struct Packing {
 }
 
 impl Packing {
+    fn new() -> Packing {
+        Packing { parts: Vec::new(), end: SUPERBLOCKS_BYTES }
+    }
+
     /// The extent of a part in the copy.
-    fn place(&mut self, id: PartId, bytes: u64, extents: &[Extent]) -> Extent {
+    fn place(&mut self, id: PartId, bytes: u64, place: PartPlace) -> Extent {
         let extent = Extent { offset: self.end, len: align_up(bytes.max(1)) };
-        self.parts.push(CapturePart { id, offset: extent.offset, bytes, extents: extents.to_vec() });
+        self.parts.push(CapturePart { id, offset: extent.offset, bytes, place });
         self.end = extent.end();
         extent
     }
@@ -121,13 +141,13 @@ impl Packing {
 
     fn run(&mut self, info: &RunInfo) -> RunInfo {
         let bytes = info.meta_at() + u64::from(info.meta_bytes);
-        let extent = self.place(PartId::Run(info.id), bytes, &info.extents);
+        let extent = self.place(PartId::Run(info.id), bytes, PartPlace::File(info.extents.clone()));
         RunInfo { extents: vec![extent], ..info.clone() }
     }
 
-    fn segment(&mut self, segment: &Segment, used: u64, extents: &[Extent]) -> ValueInfo {
-        let extent = self.place(PartId::Values(segment.id), used, extents);
-        ValueInfo { id: segment.id, extents: vec![extent], used }
+    fn segment(&mut self, id: u32, used: u64, extents: &[Extent]) -> ValueInfo {
+        let extent = self.place(PartId::Values(id), used, PartPlace::File(extents.to_vec()));
+        ValueInfo { id, extents: vec![extent], used }
     }
 }
 
@@ -151,7 +171,7 @@ impl Capturer<'_> {
         if config.read_only && state.flushed_seq < state.visible() {
             return Err(Error::ReadOnly);
         }
-        let mut capture = self.source.capture(&state, 0)?;
+        let mut capture = self.source.capture(&state)?;
         if !config.read_only {
             // What was captured must not be lost by a crash that the copy survives: ids would be given anew.
             // And values that are still in memory are written by this.
@@ -159,35 +179,6 @@ impl Capturer<'_> {
         }
         capture.checkpoint = checkpoints.checkpointer.lock().number;
         Ok(capture)
-    }
-}
-
-impl CatchingUp<'_> {
-    /// The newest checkpoint of a file that another process writes. What its log has besides is not in it.
-    pub(super) fn capture(&self) -> Result<Capture> {
-        let state = self.whole_checkpoint()?;
-        let Some(followed) = Followed::of(&state) else { return Err(Error::Closed) };
-        let Some(at_checkpoint) = followed.at_checkpoint() else { return Err(Error::Closed) };
-        let source = followed.engine.capture_source();
-        let mut capture = source.capture(at_checkpoint, followed.number)?;
-        // The pin goes with the state.
-        capture.held.1.push(state);
-        Ok(capture)
-    }
-
-    /// The state of a checkpoint that needs no log to be whole. If the newest one does, its writer makes
-    /// another soon.
-    fn whole_checkpoint(&self) -> Result<Arc<State>> {
-        for _ in 0..WHOLE_LOOKS {
-            self.catch_up()?;
-            let state = self.state.load_full();
-            if !Followed::of(&state).is_some_and(Followed::is_torn) {
-                return Ok(state);
-            }
-            sleep(WHOLE_PAUSE);
-        }
-        let during = "waiting for the records of a commit that has changed tables to be in runs";
-        Err(Error::io(during, std::io::ErrorKind::ResourceBusy.into()))
     }
 }
 
@@ -200,20 +191,22 @@ pub(super) struct CaptureSource<'a> {
 }
 
 impl CaptureSource<'_> {
-    /// What a state is made of. A checkpoint has it, or will.
-    fn capture(&self, state: &State, checkpoint: u64) -> Result<Capture> {
+    /// What a state is made of. A checkpoint has it, or will: its number is filled in then.
+    fn capture(&self, state: &State) -> Result<Capture> {
         let runs: Vec<Arc<Run>> = runs_of(state).cloned().collect();
         let segments = self.segments_of(&runs)?;
-        let mut packing = Packing { parts: Vec::new(), end: SUPERBLOCKS_BYTES };
+        let mut packing = Packing::new();
         let mut manifest = packing.manifest(state, self.next_id, self.clock);
         let mut places: Vec<Arc<dyn Send + Sync>> = Vec::new();
         for segment in &segments {
             let (used, place) = (segment.used(), segment.place());
-            manifest.values.push(packing.segment(segment, used, place.extents()));
+            manifest.values.push(packing.segment(segment.id, used, place.extents()));
             places.push(place);
         }
-        let file = self.file.clone();
-        Ok(Capture { manifest, parts: packing.parts, checkpoint, file, held: (runs, places) })
+        let (commit, tables) = (manifest.flushed_seq, TableCount::of(&manifest).get());
+        let (file, held) = (self.file.clone(), (runs, places));
+        let (parts, checkpoint) = (packing.parts, 0);
+        Ok(Capture { manifest, parts, checkpoint, commit, first_commit: commit, tables, file, _held: held })
     }
 
     /// The value segments to which runs refer.

@@ -68,16 +68,6 @@ impl Followed {
         state.followed.clone().and_then(|followed| followed.downcast().ok())
     }
 
-    /// The checkpoint without the log.
-    pub(super) fn at_checkpoint(&self) -> Option<&Arc<State>> {
-        Some(&self.engine.following.checkpoint()?.at_checkpoint)
-    }
-
-    /// Whether the checkpoint has a part of a commit, and the log the rest.
-    pub(super) fn is_torn(&self) -> bool {
-        self.engine.following.checkpoint().is_some_and(|looked| looked.is_torn)
-    }
-
     /// Whether the file has nothing newer. In doubt, or after an error, it has.
     #[inline(always)]
     pub(super) fn is_newest(&self) -> bool {

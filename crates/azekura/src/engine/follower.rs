@@ -3,7 +3,6 @@
 //! Lock order: `turn` comes before all others.
 
 use super::found::LogTail;
-use super::state::State;
 use crate::base::limits::ALIGN_BYTES;
 use crate::base::sync::thread::sleep;
 use crate::base::sync::{Mutex, Rank};
@@ -96,10 +95,8 @@ pub(crate) fn honoured_from(file: &dyn File) -> io::Result<u64> {
 pub(super) struct Looked {
     /// The value segments to which it refers.
     pub(super) _segments: Vec<Arc<Segment>>,
-    /// The state without the log.
-    pub(super) at_checkpoint: Arc<State>,
-    /// Whether that has a part of a commit, and the log the rest.
-    pub(super) is_torn: bool,
+    /// The superblock, which names the manifest.
+    pub(super) block: Box<Superblock>,
     /// None if it is not known how far it was read.
     pub(super) tail: Mutex<Option<LogTail>>,
 }

@@ -170,6 +170,9 @@ pub(super) struct Replayed {
     pub(super) clock: u32,
     /// Segments that commits refer to.
     pub(super) segments: BTreeMap<u32, ValueInfo>,
+    /// The last commit whose frames the manifest knows to be durable. The manifest may have tables as they
+    /// were renamed or dropped after it and before the next one.
+    pub(super) named_seq: u64,
     /// Whether the manifest has a part of a commit, what it did with tables, and the log the rest.
     pub(super) is_torn: bool,
     /// Where a follower goes on to read.
@@ -293,6 +296,7 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
             Ok(())
         };
         let (id, number) = (found.block.file_id, found.block.number);
+        let named_below = if log.end_frame == u64::MAX { log.durable_below } else { log.end_frame };
         if matches!(logs, Logs::Follow | Logs::FollowTo(_)) {
             let mut reader = ChainReader::new(id, number, log);
             match logs {
@@ -300,6 +304,7 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
                 _ => reader.read_beside_writer(file, &mut apply)?,
             }
             out.clock = out.clock.max(reader.clock());
+            out.named_seq = out.named_seq.max(last_below(&ends, named_below));
             let (chain, segments) = (log.clone(), reader.segments().to_vec());
             out.logs.push(OldLog { chain, segments, last_seq: ends.last().map_or(0, |e| e.1) });
             open = (log.end_frame == u64::MAX && logs == Logs::Follow).then_some(reader);
@@ -313,7 +318,8 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
         }
         // The last commit before the chain's end. As long as that is not flushed the manifest names the
         // chain.
-        let last_seq = ends.iter().filter(|e| e.0 < end_frame).map(|e| e.1).max().unwrap_or(0);
+        let last_seq = last_below(&ends, end_frame);
+        out.named_seq = out.named_seq.max(last_below(&ends, named_below));
         commits[first..].iter_mut().for_each(|c| c.in_doubt = c.seq > last_seq);
         let chain = LogChain { end_frame, ..log.clone() };
         out.logs.push(OldLog { chain, segments: done.segments, last_seq });
@@ -322,6 +328,11 @@ pub(super) fn read_logs(file: &dyn File, length: &Length<'_>, found: &Found, log
     out.is_torn = is_torn;
     out.tail = open.map(|reader| LogTail { reader, admission });
     Ok(out)
+}
+
+/// The last of the commits that end in frames below a number.
+fn last_below(ends: &[(u64, u64)], frame: u64) -> u64 {
+    ends.iter().filter(|end| end.0 < frame).map(|end| end.1).max().unwrap_or(0)
 }
 
 /// A commit that has changed tables was durable before a manifest knew of it: the log, which ends with commit

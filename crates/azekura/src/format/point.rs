@@ -1,15 +1,17 @@
 //! What a repository of backups holds, and what a stream of one is made of.
 //!
-//! A **part** is a run, or the used bytes of a value segment. It is stored in **pieces** of up to 8 MiB, each
-//! a file whose name says of which lineage, of which part and which piece of it, and what its digest is. A
-//! **point** is the state after one commit: the manifest of a packed file, and the pieces that fill that
-//! file.
+//! A **part** is a run, the used bytes of a value segment, or a log: what was committed after the checkpoint
+//! that the manifest is of. It is stored in **pieces** of up to 8 MiB, each a file whose name says of which
+//! lineage, of which part and which piece of it, and what its digest is. A **point** is the state after one
+//! commit: the manifest of a packed file, and the pieces that fill that file.
 //!
 //! ```text
 //! point: "AZKPOINT" | u32 version | u64 file id | u64 lineage | u64 hash seed | u64 point | u64 checkpoint
 //!        | u64 commit | u64 time, in ms since 1970 | u64 manifest's length | manifest
-//!        | u32 n, then n pieces | 16 bytes digest of all before
-//! piece: u8 kind (0 run, 1 values) | u64 id | u32 index | u64 offset in the file | u32 bytes | 16 bytes digest
+//!        | u32 n, then n pieces | only with a log: u64 first commit | u32 tables | u32 version of the file
+//!        | 16 bytes digest of all before
+//! piece: u8 kind (0 run, 1 values, 2 log) | u64 id | u32 index | u64 offset in the file | u32 bytes
+//!        | 16 bytes digest
 //! head of a repository: "AZKREPO\0" | u32 version | u64 file id | u64 lineage | 16 bytes digest of all before
 //! ```
 //!
@@ -19,7 +21,11 @@ use super::superblock::{PLAIN_VERSION, VERSION};
 use crate::base::codec::{Reader, Writer, u32_of, usize_of64};
 use crate::base::error::{Error, Result};
 use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
+use crate::format::frame::{RecordPart, TableChange};
+use crate::format::hidden::is_hidden;
 use crate::format::manifest::Manifest;
+use crate::space::Extent;
+use std::collections::BTreeMap;
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -33,6 +39,11 @@ const DIGEST_BYTES: usize = 16;
 pub(crate) const PIECE_ENTRY_BYTES: usize = 1 + 8 + 4 + 8 + 4 + DIGEST_BYTES;
 const KIND_RUN: u8 = 0;
 const KIND_VALUES: u8 = 1;
+const KIND_LOG: u8 = 2;
+/// The version of points, and of streams, that have a log.
+pub(crate) const LOG_VERSION: u32 = 4;
+
+const _: () = assert!(LOG_VERSION > VERSION, "who knows files alone knows no point with a log");
 
 /// The digest of some bytes.
 pub(crate) fn digest(bytes: &[u8]) -> u128 {
@@ -44,6 +55,8 @@ pub(crate) fn digest(bytes: &[u8]) -> u128 {
 pub(crate) enum PartId {
     Run(u64),
     Values(u32),
+    /// A log of one chain, by the chain's id.
+    Log(u64),
 }
 
 impl fmt::Display for PartId {
@@ -51,6 +64,7 @@ impl fmt::Display for PartId {
         match self {
             PartId::Run(id) => write!(f, "run {id}"),
             PartId::Values(id) => write!(f, "value segment {id}"),
+            PartId::Log(id) => write!(f, "log {id}"),
         }
     }
 }
@@ -80,6 +94,7 @@ impl Piece {
         let part = match self.part {
             PartId::Run(id) => format!("r{id}"),
             PartId::Values(id) => format!("v{id}"),
+            PartId::Log(id) => format!("l{id}"),
         };
         format!("{:016x}-{part}-{}-{:032x}", identity.lineage, self.index, self.digest)
     }
@@ -111,6 +126,7 @@ impl Piece {
         let (kind, id) = match self.part {
             PartId::Run(id) => (KIND_RUN, id),
             PartId::Values(id) => (KIND_VALUES, u64::from(id)),
+            PartId::Log(id) => (KIND_LOG, id),
         };
         w.u8(kind);
         w.u64(id);
@@ -125,6 +141,7 @@ impl Piece {
         let part = match (kind, u32::try_from(id)) {
             (KIND_RUN, _) => PartId::Run(id),
             (KIND_VALUES, Ok(id)) => PartId::Values(id),
+            (KIND_LOG, _) => PartId::Log(id),
             _ => return Err(r.bad(format!("a part of unknown kind {kind}, or with the id {id}"))),
         };
         let (index, offset, bytes) = (r.u32()?, r.counted()?, r.u32()?);
@@ -149,17 +166,23 @@ pub(crate) struct Point {
     /// Its number in the repository, from 1 on; 0 in a stream.
     pub(crate) number: u64,
     pub(crate) checkpoint: u64,
+    /// The commit after which it was: the last one of the log, if there is a log.
+    pub(crate) commit: u64,
+    /// The log can be cut behind each commit from this one on. Before it, the manifest may have tables that
+    /// were not there then. Without a log it is the same as `commit`.
+    pub(crate) first_commit: u64,
     pub(crate) time_ms: u64,
     /// That of the packed file.
     pub(crate) manifest: Manifest,
     /// By their offsets.
     pub(crate) pieces: Vec<Piece>,
+    /// How many tables there were.
+    pub(crate) tables: u32,
 }
 
 impl Point {
-    /// The commit after which it was.
-    pub(crate) fn commit(&self) -> u64 {
-        self.manifest.flushed_seq
+    fn has_log(&self) -> bool {
+        !self.manifest.logs.is_empty()
     }
 
     /// Bytes of its pieces.
@@ -176,18 +199,27 @@ impl Point {
         let manifest = self.manifest.encode();
         let mut w = Writer::default();
         w.bytes.extend_from_slice(POINT_MAGIC);
-        w.u32(if self.manifest.is_plain() { PLAIN_VERSION } else { VERSION });
+        w.u32(match self.has_log() {
+            true => LOG_VERSION,
+            false if self.manifest.is_plain() => PLAIN_VERSION,
+            false => VERSION,
+        });
         w.u64(self.identity.file_id);
         w.u64(self.identity.lineage);
         w.u64(self.hash_seed);
         w.u64(self.number);
         w.u64(self.checkpoint);
-        w.u64(self.commit());
+        w.u64(self.commit);
         w.u64(self.time_ms);
         w.u64(manifest.len() as u64);
         w.bytes.extend_from_slice(&manifest);
         w.u32(u32_of(self.pieces.len()));
         self.pieces.iter().for_each(|p| p.encode(&mut w));
+        if self.has_log() {
+            w.u64(self.first_commit);
+            w.u32(self.tables);
+            w.u32(self.manifest.version());
+        }
         seal(w)
     }
 
@@ -202,8 +234,33 @@ impl Point {
         for _ in 0..r.count(PIECE_ENTRY_BYTES)? {
             pieces.push(Piece::decode(&mut r)?);
         }
-        let point = Point { identity, hash_seed, number, checkpoint, time_ms, manifest, pieces };
-        if point.commit() != commit || !point.is_filled() {
+        let (first_commit, tables) = if manifest.logs.is_empty() {
+            (commit, TableCount::of(&manifest).get())
+        } else {
+            let (first_commit, tables, version) = (r.counted()?, r.u32()?, r.u32()?);
+            let first = manifest.flushed_seq.max(manifest.tables_seq.unwrap_or(commit));
+            if version != manifest.version() || !(first..=commit).contains(&first_commit) {
+                return Err(
+                    r.bad(format!("version {version} and commit {first_commit} are not its manifest's"))
+                );
+            }
+            (first_commit, tables)
+        };
+        let point = Point {
+            identity,
+            hash_seed,
+            number,
+            checkpoint,
+            commit,
+            first_commit,
+            time_ms,
+            manifest,
+            pieces,
+            tables,
+        };
+        let flushed = point.manifest.flushed_seq;
+        let is_of_commit = if point.has_log() { commit > flushed } else { commit == flushed };
+        if !is_of_commit || !point.is_filled() {
             return Err(r.bad("manifest and pieces do not agree"));
         }
         r.finish()?;
@@ -229,22 +286,51 @@ impl Point {
         Some(parts)
     }
 
-    /// Whether the pieces are what the manifest names: each run and each segment has one extent, filled by
-    /// its pieces, in the order of the manifest.
+    /// Whether the pieces are what the manifest names: each run, each segment and the log, if there is one,
+    /// have one extent, filled by its pieces, in the order of the manifest, and the log last.
     fn is_filled(&self) -> bool {
         let Some(parts) = self.parts() else { return false };
         let runs = self.manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
         let runs = runs.map(|r| (PartId::Run(r.id), r.extents.as_slice()));
         let values = self.manifest.values.iter().map(|v| (PartId::Values(v.id), v.extents.as_slice()));
-        let named: Vec<_> = runs.chain(values).collect();
-        let fills = |(part, extents): &(PartId, &[crate::space::Extent]), found: &(PartId, u64, u64)| {
+        let logs = self.manifest.logs.iter();
+        let logs = logs.map(|log| (PartId::Log(log.chain), std::slice::from_ref(&log.first)));
+        let named: Vec<_> = runs.chain(values).chain(logs).collect();
+        let fills = |(part, extents): &(PartId, &[Extent]), found: &(PartId, u64, u64)| {
             let &(id, from, to) = found;
             let [extent] = extents else { return false };
             *part == id && extent.offset == from && extent.len == align_up(to - from)
         };
         named.len() == parts.len()
             && named.iter().zip(&parts).all(|(named, found)| fills(named, found))
-            && self.manifest.logs.is_empty()
+            && self.manifest.logs.len() <= 1
+    }
+}
+
+/// Counts the tables of a manifest and of the log behind it, but for hidden ones.
+pub(crate) struct TableCount {
+    /// Whether a table is hidden, by its id.
+    tables: BTreeMap<u32, bool>,
+}
+
+impl TableCount {
+    pub(crate) fn of(manifest: &Manifest) -> TableCount {
+        TableCount { tables: manifest.tables.iter().map(|t| (t.id, is_hidden(&t.name))).collect() }
+    }
+
+    /// Notes what a commit has done with tables. REQUIRES: the manifest does not know it.
+    pub(crate) fn note(&mut self, parts: &[RecordPart]) {
+        for change in parts.iter().filter_map(|part| part.change.as_ref()) {
+            match change {
+                TableChange::Made(made) => self.tables.insert(made.id, is_hidden(&made.name)),
+                TableChange::Dropped(id) => self.tables.remove(id),
+                TableChange::Renamed(..) | TableChange::Lives(..) => None,
+            };
+        }
+    }
+
+    pub(crate) fn get(&self) -> u32 {
+        u32_of(self.tables.values().filter(|is_hidden| !**is_hidden).count())
     }
 }
 
@@ -286,8 +372,8 @@ fn opened<'a>(bytes: &'a [u8], magic: &[u8; 8], what: &'static str) -> Result<Re
     if read_digest(&mut r)? != sum && !crate::base::checksum::is_ignored() {
         return Err(r.bad("its digest does not hold"));
     }
-    if version > VERSION {
-        return Err(Error::NewerVersion { found: version, supported: VERSION });
+    if version > LOG_VERSION {
+        return Err(Error::NewerVersion { found: version, supported: LOG_VERSION });
     }
     Ok(Reader::new(body, what, 0))
 }
@@ -296,8 +382,7 @@ fn opened<'a>(bytes: &'a [u8], magic: &[u8; 8], what: &'static str) -> Result<Re
 mod tests {
     use super::*;
     use crate::base::key::TableKind;
-    use crate::format::manifest::{TableInfo, ValueInfo};
-    use crate::space::Extent;
+    use crate::format::manifest::{LogChain, TableInfo, ValueInfo};
 
     fn sample() -> Point {
         let piece = |index: u32, offset, bytes| Piece {
@@ -317,6 +402,8 @@ mod tests {
             hash_seed: 7,
             number: 2,
             checkpoint: 9,
+            commit: 77,
+            first_commit: 77,
             time_ms: 1_700_000_000_000,
             manifest: Manifest {
                 next_id: 4,
@@ -327,24 +414,40 @@ mod tests {
                 ..Manifest::default()
             },
             pieces: vec![piece(0, 8192, first), piece(1, 8192 + PIECE_BYTES_MAX as u64, 9)],
+            tables: 1,
         }
+    }
+
+    /// As `sample`, with a log of three commits.
+    fn logged() -> Point {
+        let mut point = sample();
+        let first = Extent { offset: 8192 + PIECE_BYTES_MAX as u64 + 4096, len: 4096 };
+        point.manifest.logs =
+            vec![LogChain { chain: 3, first, first_frame: 1, end_frame: 2, durable_below: 2 }];
+        point.manifest.tables_seq = Some(78);
+        let (part, offset) = (PartId::Log(3), first.offset);
+        point.pieces.push(Piece { part, index: 0, offset, bytes: 4096, digest: digest(&[8]) });
+        (point.commit, point.first_commit, point.tables) = (80, 79, 3);
+        point
     }
 
     #[test]
     fn points_and_heads_come_back_and_every_flipped_bit_and_cut_is_noticed() {
-        let point = sample();
-        let bytes = point.encode();
-        assert_eq!(Point::decode(&bytes).unwrap(), point);
-        let head = encode_head(point.identity);
-        assert_eq!(decode_head(&head).unwrap(), point.identity);
-        for n in 0..bytes.len() {
-            assert!(Point::decode(&bytes[..n]).is_err(), "{n}");
+        for point in [sample(), logged()] {
+            let bytes = point.encode();
+            assert_eq!(Point::decode(&bytes).unwrap(), point);
+            for n in 0..bytes.len() {
+                assert!(Point::decode(&bytes[..n]).is_err(), "{n}");
+            }
+            for bit in 0..bytes.len() * 8 {
+                let mut bad = bytes.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                assert!(Point::decode(&bad).is_err(), "bit {bit}");
+            }
         }
-        for bit in 0..bytes.len() * 8 {
-            let mut bad = bytes.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(Point::decode(&bad).is_err(), "bit {bit}");
-        }
+        let identity = sample().identity;
+        let head = encode_head(identity);
+        assert_eq!(decode_head(&head).unwrap(), identity);
         for bit in 0..head.len() * 8 {
             let mut bad = head.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -367,5 +470,26 @@ mod tests {
         assert!(!of(|p| p.pieces[1].bytes = 0), "an empty one");
         assert!(!of(|p| p.pieces[1].bytes = u32::MAX), "too large");
         assert!(!of(|p| p.manifest.values.clear()), "of what nobody names");
+        assert!(!of(|p| p.commit += 1), "a later commit, and no log");
+    }
+
+    #[test]
+    fn a_log_that_is_not_what_the_manifest_names_is_refused() {
+        let of = |change: fn(&mut Point)| {
+            let mut point = logged();
+            change(&mut point);
+            Point::decode(&point.encode()).is_ok()
+        };
+        assert!(of(|_| {}));
+        assert!(!of(|p| p.commit = 77), "no commit in the log");
+        assert!(of(|p| p.first_commit = 78) && of(|p| p.first_commit = 80));
+        assert!(!of(|p| p.first_commit = 77), "before tables that it has");
+        assert!(!of(|p| p.first_commit = 81), "after its last one");
+        assert!(!of(|p| p.pieces[2].part = PartId::Log(4)), "another log");
+        assert!(!of(|p| p.pieces[2].part = PartId::Run(3)), "no log");
+        assert!(!of(|p| p.pieces.truncate(2)), "none");
+        assert!(!of(|p| p.manifest.logs.clear()), "one that nobody names");
+        assert!(!of(|p| p.manifest.logs[0].first.offset += 4096), "in another place");
+        assert!(!of(|p| p.manifest.logs.push(p.manifest.logs[0].clone())), "two");
     }
 }

@@ -116,7 +116,7 @@ impl Copied {
     /// Forgets value segments of which it is not sure that they are what they were.
     pub(super) fn keep_values(&mut self, are_sure: impl Fn(u32) -> bool) {
         self.0.retain(|_, piece| match piece.part {
-            PartId::Run(_) => true,
+            PartId::Run(_) | PartId::Log(_) => true,
             PartId::Values(id) => are_sure(id),
         });
     }

@@ -497,6 +497,16 @@ fn a_log_cut_short(world: &mut World, db: &Db, tables: &[Table; 3]) {
     w.commit().unwrap();
     db.sync().unwrap();
     world.compare("db", "flushed, logged");
+    // A repository that was filled beside the writer has the log.
+    let follower = Options::new().follow(true).open(world.dir.join("db")).unwrap();
+    let point = follower.backup(world.dir.join("beside"), |_| {}).unwrap();
+    drop(follower);
+    let points = azekura::Repository::open(world.dir.join("beside")).unwrap().points().unwrap().points;
+    assert!(points[0].first_commit < point.commit, "{points:?}");
+    std::fs::write(world.dir.join("restored-beside"), restored(&world.doc, &world.dir.join("beside"), 1))
+        .unwrap();
+    let again = world.compare("restored-beside", "restored by the page, with a log");
+    assert!(Options::new().open(&again).unwrap().check(|_| {}).unwrap().problems.is_empty());
     db.compact().unwrap();
     // A copy; a repository, and a database that is restored from it by the page.
     db.copy_to(world.dir.join("copied"), |_| {}).unwrap();

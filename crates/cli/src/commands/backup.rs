@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use azekura::{BackupReport, CopyOptions, Db, Durability, Error};
 
-use crate::failure::{self, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, JsonArg};
@@ -14,8 +14,8 @@ use crate::units;
 /// Arguments of `backup`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A second backup copies only what REPO does not have. Of a database that a program has open it is\n\
-                  the newest checkpoint; the program itself can back up every commit: Db::backup.\n\n\
+    after_help = "A second backup copies only what REPO does not have. Of a database that a program has open it has\n\
+                  every durable commit.\n\n\
                   Example:\n  azekura backup fruit.azk saved\n  \
                   azekura backup fruit.azk - --rate 20MB | ssh host azekura restore - fruit.azk"
 )]
@@ -69,12 +69,12 @@ pub fn run(args: &Args) -> Outcome {
     ))
 }
 
-/// Does something with a database all of which is in runs. One that was not closed is opened for writing for
-/// that.
+/// Copies a database: one that others write as it is, and one that was not closed once it was recovered, for
+/// which it is opened for writing.
 pub fn of_whole<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
     let db = match store::open_to_read(&file.path) {
         Err(Failure::Engine(Error::Locked { .. })) => {
-            return beside_writer(file, work, "another program has it open");
+            return beside_writer(file, work);
         }
         db => db?,
     };
@@ -84,7 +84,7 @@ pub fn of_whole<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<
     let Err(Error::ReadOnly) = done else { return Ok(done?) };
     if is_mirror {
         // Nobody may recover it but who mirrors.
-        return beside_writer(file, work, "it is a mirror");
+        return beside_writer(file, work);
     }
     let db = store::open_to_write(&file.path, Durability::Sync, |_| Ok(()))?;
     let done = work(&db)?;
@@ -92,23 +92,9 @@ pub fn of_whole<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<
     Ok(done)
 }
 
-/// Does something with a database that others write, as of its newest checkpoint.
-fn beside_writer<T>(
-    file: &FileArg,
-    work: &mut dyn FnMut(&Db) -> azekura::Result<T>,
-    why: &str,
-) -> Outcome<T> {
-    let db = store::open_to_follow(&file.path)?;
-    let later = db.stats().log_commits;
-    let done = work(&db)?;
-    if later > 0 {
-        failure::warn(&format!(
-            "{}: {why}; its last {} are in the log alone, and perhaps not in this copy",
-            file.path.display(),
-            units::counted(later, "commit"),
-        ));
-    }
-    Ok(done)
+/// Does something with a database that others write.
+fn beside_writer<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result<T>) -> Outcome<T> {
+    Ok(work(&store::open_to_follow_checkpoints(&file.path)?)?)
 }
 
 fn to_stdout(args: &Args) -> Outcome {

@@ -15,8 +15,8 @@ use crate::units;
 /// Arguments of `copy`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "OUT is there when it is whole. Of a database that a program has open it is the newest checkpoint;\n\
-                  the program itself can copy every commit: Db::copy_to. (copy-table copies one table.)\n\n\
+    after_help = "OUT is there when it is whole. Of a database that a program has open it has every durable commit.\n\
+                  (copy-table copies one table.)\n\n\
                   Example:\n  azekura copy fruit.azk fruit-monday.azk --compact"
 )]
 pub struct Args {

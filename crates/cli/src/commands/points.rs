@@ -11,7 +11,11 @@ use crate::{times, units};
 
 /// Arguments of `points`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status 3 when a point is damaged.\n\nExample:\n  azekura points saved")]
+#[command(
+    after_help = "Of a backup beside a program that had the database open each commit can be restored from the\n\
+                  one on that stands under 'from': restore --commit. Exit status 3 when a point is damaged.\n\n\
+                  Example:\n  azekura points saved"
+)]
 pub struct Args {
     #[command(flatten)]
     pub repository: RepositoryArg,
@@ -28,14 +32,9 @@ pub fn run(args: &Args) -> Outcome {
             output.json(&json(point))?;
         }
     } else if !list.points.is_empty() {
-        let head =
-            format!("{:>6}  {:>15}  {:23}  {:>6}  {:>8}", "point", "commit", "time", "tables", "bytes");
-        output.line(&Paint::stdout().bold(&head))?;
-        for PointInfo { number, commit, time, tables, bytes, .. } in &list.points {
-            let (commit, time, tables) =
-                (units::grouped(*commit), times::utc(*time), units::grouped(*tables));
-            let bytes = units::bytes(*bytes);
-            output.line(&format!("{number:>6}  {commit:>15}  {time:23}  {tables:>6}  {bytes:>8}"))?;
+        output.line(&Paint::stdout().bold(&row("point", "from", "commit", "time", "tables", "bytes")))?;
+        for point in &list.points {
+            output.line(&line(point))?;
         }
     }
     output.finish()?;
@@ -45,9 +44,27 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
+fn row(point: &str, from: &str, commit: &str, time: &str, tables: &str, bytes: &str) -> String {
+    format!("{point:>6}  {from:>15}  {commit:>15}  {time:23}  {tables:>6}  {bytes:>8}")
+}
+
+fn line(point: &PointInfo) -> String {
+    let from =
+        if point.first_commit < point.commit { units::grouped(point.first_commit) } else { String::new() };
+    row(
+        &point.number.to_string(),
+        &from,
+        &units::grouped(point.commit),
+        &times::utc(point.time),
+        &units::grouped(point.tables),
+        &units::bytes(point.bytes),
+    )
+}
+
 fn json(point: &PointInfo) -> serde_json::Value {
     serde_json::json!({
         "point": point.number,
+        "first_commit": point.first_commit,
         "commit": point.commit,
         "time": times::utc(point.time),
         "tables": point.tables,

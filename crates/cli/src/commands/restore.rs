@@ -19,7 +19,8 @@ use crate::{times, units};
     after_help = "OUT is there when it is whole and every byte of it was verified. It has a lineage of its own, so its\n\
                   backups go to another repository.\n\n\
                   Example:\n  azekura restore saved fruit.azk\n  azekura restore saved older.azk --point 3\n  \
-                  azekura restore saved older.azk --time 2026-03-01T10:30"
+                  azekura restore saved older.azk --time 2026-03-01T10:30\n  \
+                  azekura restore saved older.azk --commit 81234"
 )]
 pub struct Args {
     /// The repository, or - for standard input
@@ -44,7 +45,7 @@ struct WhichArg {
     /// The point of this number
     #[arg(long, value_name = "N")]
     point: Option<u64>,
-    /// The point with exactly the commits up to this one
+    /// The database with exactly the commits up to this one (`points` lists which there are)
     #[arg(long, value_name = "C")]
     commit: Option<u64>,
     /// The newest point that began at this time (UTC) or before

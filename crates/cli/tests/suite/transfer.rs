@@ -280,6 +280,46 @@ fn a_repository_gives_each_point_back_and_is_verified_and_pruned() {
     assert_eq!(names(&place), expected, "something was left behind");
 }
 
+/// This process has the database open, and flushes nothing.
+#[test]
+fn a_backup_beside_a_program_has_each_durable_commit_and_gives_each() {
+    let place = Place::with_database();
+    let options = azekura::Options::new().threads(false);
+    let db = azekura::Db::open(place.path("db.azk"), options).expect("it opens");
+    let table = db.open_table("main").expect("there is one");
+    for n in 1..=5u32 {
+        table.put("newest", n.to_string()).expect("a durable commit");
+    }
+    place.run(["backup", "db.azk", "saved"]).succeeds();
+    place.run(["copy", "db.azk", "copied.azk"]).succeeds();
+    let stream = place.run(["backup", "db.azk", "-"]).succeeds().stdout_bytes().to_vec();
+    place.run_with_input(["restore", "-", "piped.azk"], &stream).succeeds();
+    let point = place.run(["points", "saved", "--json"]).succeeds().json_lines().remove(0);
+    let number = |name: &str| point[name].as_u64().expect("a number");
+    let (first, last) = (number("first_commit"), number("commit"));
+    assert!(last >= first + 5, "{point}");
+    let listed = place.run(["points", "saved"]).succeeds();
+    let words: Vec<&str> = listed.stdout().lines().last().expect("a line").split_whitespace().collect();
+    assert_eq!(words[..3], ["1", &*first.to_string(), &*last.to_string()]);
+    place.run(["restore", "saved", "whole.azk"]).succeeds();
+    for file in ["copied.azk", "piped.azk", "whole.azk"] {
+        assert_eq!(place.run(["get", file, "newest"]).succeeds().stdout(), "5\n", "{file}");
+        place.run(["check", file]).succeeds();
+    }
+    for (commit, newest) in [(last, "5\n"), (last - 1, "4\n"), (last - 4, "1\n")] {
+        let file = format!("at-{commit}.azk");
+        let ran = place.run(["restore", "saved", &file, "--commit", &commit.to_string()]).succeeds();
+        assert!(ran.stdout().contains(&format!("commit {commit},")), "{}", ran.stdout());
+        assert_eq!(place.run(["get", &file, "newest"]).succeeds().stdout(), newest);
+    }
+    let after = (last + 1).to_string();
+    let ran =
+        place.run(["restore", "saved", "none.azk", "--commit", &after]).fails(2, "no point has exactly");
+    assert!(ran.stderr().contains(&format!("the last one before it is {last}")), "{}", ran.stderr());
+    drop(table);
+    db.close().expect("it closes");
+}
+
 #[test]
 fn a_backup_goes_through_a_pipe() {
     let place = backed_up();

@@ -1,6 +1,6 @@
 //! Repositories of backups, by section 14 alone.
 
-use super::page::{Doc, Node, take};
+use super::page::{Doc, Node, little_endian, take};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -10,10 +10,21 @@ fn sealed<'a>(doc: &'a Doc, name: &str, bytes: &'a [u8]) -> Node<'a> {
     let node = doc.sequence(name, &mut rest);
     assert!(rest.is_empty(), "bytes behind the {name}");
     assert_eq!(digest_of(&node), xxh3_128(&bytes[..bytes.len() - 16]), "the digest of the {name}");
-    let versions = ["plain_version", "format_version"].map(|name| doc.constant(name));
+    let versions = match name {
+        "logged_point" => vec![doc.constant("point_log_version")],
+        _ => ["plain_version", "format_version"].map(|name| doc.constant(name)).to_vec(),
+    };
     assert!(versions.contains(&node.num("version")));
-    assert_eq!(node.num("magic"), doc.constant(&format!("{name}_magic")));
+    let kind = name.trim_start_matches("logged_");
+    assert_eq!(node.num("magic"), doc.constant(&format!("{kind}_magic")));
     node
+}
+
+/// A point, and whether it has a log.
+fn point_of<'a>(doc: &'a Doc, bytes: &'a [u8]) -> (Node<'a>, bool) {
+    let version = little_endian(&bytes[8..12]);
+    let is_logged = version == doc.constant("point_log_version");
+    (sealed(doc, if is_logged { "logged_point" } else { "point" }, bytes), is_logged)
 }
 
 fn digest_of(node: &Node<'_>) -> u128 {
@@ -25,19 +36,27 @@ pub fn restored(doc: &Doc, repository: &Path, number: u64) -> Vec<u8> {
     let head = std::fs::read(repository.join("repository")).unwrap();
     let head = sealed(doc, "head", &head);
     let point = std::fs::read(repository.join(format!("points/{number}"))).unwrap();
-    let point = sealed(doc, "point", &point);
+    let (point, is_logged) = point_of(doc, &point);
     assert_eq!(point.num("number"), number);
     assert!(["file_id", "lineage"].iter().all(|id| point.num(id) == head.num(id)));
     let since_2020 = point.num("time_ms") > 1_577_836_800_000;
     assert!(since_2020, "no clock of ours is before 2020");
     let mut manifest = point.bytes("manifest");
-    assert_eq!(doc.sequence("manifest", &mut manifest).num("flushed"), point.num("commit"));
+    let node = doc.sequence("manifest", &mut manifest);
+    assert_eq!(node.num("flushed") < point.num("commit"), is_logged);
+    assert_eq!(node.list("logs").len(), usize::from(is_logged));
+    let version = point.num(if is_logged { "file_version" } else { "version" });
+    if is_logged {
+        assert!((node.num("flushed")..=point.num("commit")).contains(&point.num("first_commit")));
+        assert!(point.num("tables") > 0);
+    }
 
     let mut file = vec![0; 2 * doc.constant("superblock_bytes") as usize];
     for piece in point.list("pieces") {
         let part = match piece.num("part") {
             part if part == doc.constant("part_run") => "r",
             part if part == doc.constant("part_values") => "v",
+            part if part == doc.constant("part_log") => "l",
             part => panic!("a part of kind {part}"),
         };
         let (id, index, digest) = (piece.num("id"), piece.num("index"), digest_of(piece));
@@ -52,21 +71,21 @@ pub fn restored(doc: &Doc, repository: &Path, number: u64) -> Vec<u8> {
     }
     file.resize(file.len().next_multiple_of(doc.constant("alignment") as usize), 0);
     let mut manifest = point.bytes("manifest");
-    let block = superblock(doc, &point, file.len() as u64, manifest);
+    let block = superblock(doc, &point, version, file.len() as u64, manifest);
     file.extend(take(&mut manifest, point.num("manifest_bytes")));
     file.resize(file.len().next_multiple_of(doc.constant("alignment") as usize), 0);
     [0, block.len()].iter().for_each(|&at| file[at..at + block.len()].copy_from_slice(&block));
     file
 }
 
-fn superblock(doc: &Doc, point: &Node<'_>, manifest_offset: u64, manifest: &[u8]) -> Vec<u8> {
+fn superblock(doc: &Doc, point: &Node<'_>, version: u64, manifest_offset: u64, manifest: &[u8]) -> Vec<u8> {
     let mut block = vec![0; doc.constant("superblock_bytes") as usize];
     let mut put = |field: &str, bytes: &[u8]| {
         let at = doc.offset("superblock", field);
         block[at..at + bytes.len()].copy_from_slice(bytes);
     };
     put("magic", &doc.constant("superblock_magic").to_le_bytes());
-    put("version", &(point.num("version") as u32).to_le_bytes());
+    put("version", &(version as u32).to_le_bytes());
     put("file_id", &point.num("file_id").to_le_bytes());
     put("number", &point.num("checkpoint").max(2).to_le_bytes());
     put("hash_seed", &point.num("hash_seed").to_le_bytes());

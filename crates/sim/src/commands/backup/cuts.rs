@@ -1,13 +1,13 @@
 //! Power cuts while a database is written, backed up, and its repository pruned.
 
-use super::restored::{OUT, REPO, is_state, prefix, restores, setting};
+use super::restored::{OUT, REPO, between, follower, is_state, prefix, restores, restores_between, setting};
 use crate::disk::{Disk, Keep as Kept, Moment};
 use crate::judge::{Setting, recovered};
 use crate::report::Run;
 use crate::rng::Rng;
 use crate::script::{Ack, Script};
 use azekura::storage::Storage;
-use azekura::{Keep, Repository, Which};
+use azekura::{BackupReport, Db, Keep, Repository, Which};
 use std::path::Path;
 
 const KEPT: [Kept; 6] =
@@ -67,9 +67,7 @@ impl Trial<'_> {
             prefix(&self.script, steps)
                 .run(&db, done, &mut ack, &|ack| mark(ack, points, oldest))
                 .map_err(failed)?;
-            let report = db.backup_on(disk, REPO, |_| {}).map_err(failed)?;
-            self.states.push(ack.done);
-            ack.durable = ack.done;
+            let report = self.back_up(disk, &db, &mut ack, rng)?;
             mark(&ack, self.states.len(), oldest);
             if report.point != self.states.len() as u64 {
                 return Err(format!("point {}, expected {}", report.point, self.states.len()));
@@ -82,6 +80,30 @@ impl Trial<'_> {
             }
         }
         db.close().map_err(failed)
+    }
+
+    /// By the writer, or by who follows the file. The state that it has is durable then.
+    fn back_up(
+        &mut self,
+        disk: &Disk,
+        db: &Db,
+        ack: &mut Ack,
+        rng: &mut Rng,
+    ) -> Result<BackupReport, String> {
+        let failed = |e: azekura::Error| format!("a backup on a good disk: {e}");
+        if rng.one_in(2) {
+            let report = db.backup_on(disk, REPO, |_| {}).map_err(failed)?;
+            self.states.push(ack.done);
+            ack.durable = ack.done;
+            return Ok(report);
+        }
+        let follower = follower(disk, rng).map_err(failed)?;
+        let report = follower.backup_on(disk, REPO, |_| {}).map_err(failed)?;
+        // What is not durable may be in it, and then it is durable.
+        let state = between(disk, &self.script, Which::Point(report.point), ack.durable, ack.done)?;
+        self.states.push(state);
+        ack.durable = state;
+        Ok(report)
     }
 
     fn cut(&self, moment: &Moment, rng: &mut Rng) {
@@ -100,7 +122,7 @@ impl Trial<'_> {
         let (oldest, points) = (points / POINTS_MAX, points % POINTS_MAX);
         let ack = Ack { durable, begun, done: durable, steps: 0 };
         if points > 0 || Repository::open_on(image, REPO).is_ok() {
-            self.judge_points(image, oldest, points)?;
+            self.judge_points(image, oldest, points, rng)?;
         }
         let set = if rng.one_in(2) { self.set } else { Setting { threads: false, ..self.set } };
         let (db, state) = recovered(set, image, &self.script, ack)?;
@@ -112,7 +134,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn judge_points(&self, image: &Disk, oldest: usize, points: usize) -> Result<(), String> {
+    fn judge_points(&self, image: &Disk, oldest: usize, points: usize, rng: &mut Rng) -> Result<(), String> {
         let failed = |e: azekura::Error| format!("the repository: {e}");
         let repository = Repository::open_on(image, REPO).map_err(failed)?;
         let list = repository.points().map_err(failed)?;
@@ -125,10 +147,17 @@ impl Trial<'_> {
         if !wrong.is_empty() {
             return Err(format!("verify says {wrong:?}"));
         }
-        found.iter().try_for_each(|&n| match self.states.get(n - 1) {
-            Some(&state) => restores(image, &self.script, n as u64, state),
-            None => Err(format!("point {n} was never begun")),
-        })
+        for point in &list.points {
+            let n = point.number;
+            let state = self.states.get(n as usize - 1).copied();
+            let state = state.ok_or_else(|| format!("point {n} was never begun"))?;
+            restores(image, &self.script, n, state)?;
+            if point.first_commit < point.commit {
+                let middle = point.first_commit + rng.below(point.commit - point.first_commit);
+                restores_between(image, &self.script, Which::Commit(middle), state)?;
+            }
+        }
+        Ok(())
     }
 
     /// Cuts a restore: the file is there whole, or not at all.

@@ -1,7 +1,7 @@
 //! Calls that fail during backup, restore and pruning, and repositories of which files are lost or damaged.
 //! The result is the right database or an error. What is not whole never has its final name.
 
-use super::restored::{OUT, REPO, is_state, restores, setting};
+use super::restored::{OUT, REPO, follower, is_state, restores, setting};
 use crate::disk::{Call, Disk, Effect, Fault};
 use crate::report::Run;
 use crate::rng::Rng;
@@ -28,16 +28,24 @@ pub(super) fn damaged(run: &Run, rng: &mut Rng, n: u64) {
     if let Err(e) = script.run(&db, 0, &mut Ack::default(), &|_| {}) {
         return failed(e);
     }
+    // Who follows copies the log, and is to have all of it.
+    let by_follower = rng.one_in(2);
+    let reader = match db.sync().and_then(|()| follower(&source, rng)) {
+        Ok(reader) => reader,
+        Err(e) => return failed(e),
+    };
+    let copied = if by_follower { &reader } else { &db };
     for trial in 0..TRIALS {
         if !run.goes_on() {
             break;
         }
         run.tried(1);
-        let tried = if trial % 2 == 0 { fault(&db, &script, rng) } else { damage(&db, &script, rng) };
+        let tried = if trial % 2 == 0 { fault(copied, &script, rng) } else { damage(copied, &script, rng) };
         if let Err(e) = tried {
             run.violation(format!("backups {n}, trial {trial}: {e}"));
         }
     }
+    drop(reader);
     if let Err(e) = db.close() {
         failed(e);
     }
