@@ -101,8 +101,8 @@ pub use api::{
     PinStats, ShrinkReport, Stats, Table, TableInfo, TableStats,
 };
 pub use backup::{
-    BackupReport, CopyOptions, Keep, PointInfo, PointList, PruneReport, Repository, RestoreReport,
-    VerifyReport, Which, restore_stream, restore_stream_on,
+    BackupReport, CopyOptions, Keep, LogKeeper, LogKept, PointInfo, PointList, PruneReport, Repository,
+    RestoreReport, VerifyReport, Which, restore_stream, restore_stream_on,
 };
 pub use base::error::{Error, Result};
 pub use base::key::{TableKind, hash_of};

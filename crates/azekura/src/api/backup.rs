@@ -1,6 +1,6 @@
 //! Copies of a database: backups and hot copies.
 
-use crate::backup::{self, BackupReport, CopyOptions, PointInfo};
+use crate::backup::{self, BackupReport, CopyOptions, LogKeeper, PointInfo};
 use crate::base::error::Result;
 use crate::engine::{Db, Progress};
 use crate::storage::{OsStorage, Storage};
@@ -63,6 +63,31 @@ impl Db {
     ) -> Result<BackupReport> {
         self.engine.life.check()?;
         backup::backup(&self.engine, storage, repository.as_ref(), CopyOptions::default(), &mut progress)
+    }
+
+    /// Keeps the log of a database that another process writes in the repository of backups in the directory
+    /// `repository`, for as long as the result is used: so that the database can be restored as it was after
+    /// each commit that was in the log. See [`LogKeeper`] for an example.
+    ///
+    /// # Errors
+    /// `Invalid` if this handle does not follow ([`Options::follow`](crate::Options::follow)).
+    pub fn keep_log(&self, repository: impl AsRef<Path>) -> Result<LogKeeper<'static>> {
+        self.keep_log_with(&OsStorage, repository, CopyOptions::default())
+    }
+
+    /// As [`keep_log`](Db::keep_log), with options, and to a disk of the caller's making (`&OsStorage` is the
+    /// system's).
+    ///
+    /// # Errors
+    /// As [`keep_log`](Db::keep_log).
+    pub fn keep_log_with<'s>(
+        &self,
+        storage: &'s dyn Storage,
+        repository: impl AsRef<Path>,
+        options: CopyOptions,
+    ) -> Result<LogKeeper<'s>> {
+        self.engine.life.check()?;
+        LogKeeper::new(self.clone(), storage, repository.as_ref().to_path_buf(), options)
     }
 
     /// Writes a whole backup to `out`, for a pipe. [`restore_stream`](crate::restore_stream) makes a database

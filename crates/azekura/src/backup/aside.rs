@@ -6,9 +6,12 @@ use crate::engine::{Engine, Progress, lower_priority};
 use std::panic::resume_unwind;
 use std::sync::mpsc;
 use std::thread::{Builder, scope};
+use std::time::Duration;
 
 /// Beside one busy thread it gets a fifteenth of a processor. It gets all of an idle one.
 const NICE: i32 = 12;
+/// How often progress is told at least.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Does `work` in a thread of its own, while this thread tells the progress. Without threads, or if the
 /// system refuses one, this thread does the work.
@@ -28,6 +31,20 @@ pub(super) fn aside<T: Send>(
     work(progress)
 }
 
+/// Tells each step as it comes, and the last one again and again until the next, for those who do something
+/// of their own meanwhile.
+fn tell_on(told: &mpsc::Receiver<Progress>, progress: &mut dyn FnMut(Progress)) {
+    let mut last = Progress::default();
+    loop {
+        match told.recv_timeout(TICK) {
+            Ok(step) => last = step,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        }
+        progress(last);
+    }
+}
+
 /// None if this thread does the work.
 fn in_thread<T: Send>(
     left: &mut Option<impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T> + Send>,
@@ -44,7 +61,7 @@ fn in_thread<T: Send>(
             }))
         };
         let worker = Builder::new().name("azekura-copy".into()).spawn_scoped(scope, run).ok()?;
-        told.into_iter().for_each(progress);
+        tell_on(&told, progress);
         worker.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }

@@ -40,6 +40,12 @@ impl<'r> Chunks<'r> {
         Ok(Chunks { repository, present, fresh: VecDeque::new(), written: 0, written_bytes: 0 })
     }
 
+    /// The same, for pieces of which it is known that the repository has none.
+    pub(super) fn of_new(repository: &'r Repository<'r>) -> Chunks<'r> {
+        let (present, fresh) = (HashSet::new(), VecDeque::new());
+        Chunks { repository, present, fresh, written: 0, written_bytes: 0 }
+    }
+
     /// Whether there is a chunk of that name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.present.contains(name)

@@ -47,23 +47,31 @@ pub(super) fn publish(
     bytes: &[u8],
     during: &'static str,
 ) -> Result<bool> {
-    let at = failed(path, during);
+    match write_named(storage, path, bytes, false) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        named => named.map(|()| true).map_err(failed(path, during)),
+    }
+}
+
+/// Writes a file that takes the place of the one of its name, when it is whole and durable.
+pub(super) fn replace(storage: &dyn Storage, path: &Path, bytes: &[u8], during: &'static str) -> Result<()> {
+    write_named(storage, path, bytes, true).map_err(failed(path, during))
+}
+
+fn write_named(storage: &dyn Storage, path: &Path, bytes: &[u8], replace: bool) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".new-{:016x}", storage.random().map_err(&at)?));
+    name.push(format!(".new-{:016x}", storage.random()?));
     let fresh = path.with_file_name(name);
     let named = (|| {
         let file = storage.open(&fresh, OpenMode::CreateNew)?;
         file.write_at(bytes, 0)?;
         file.sync_all()?;
-        storage.rename(&fresh, path, false)?;
+        storage.rename(&fresh, path, replace)?;
         storage.sync_dir_of(path)
     })();
     if named.is_err() && storage.exists(&fresh).unwrap_or(false) {
         // The first error is the one to report, and pruning removes what stays.
         let _left_behind = storage.remove(&fresh);
     }
-    match named {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        named => named.map(|()| true).map_err(at),
-    }
+    named
 }

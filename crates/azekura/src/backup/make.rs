@@ -53,7 +53,7 @@ pub struct BackupReport {
 }
 
 /// What was captured, as a point.
-pub(super) fn point_of(engine: &Engine, capture: Capture, pieces: Vec<Piece>, time_ms: u64) -> Point {
+pub(super) fn point_of(engine: &Engine, capture: &Capture, pieces: Vec<Piece>, time_ms: u64) -> Point {
     Point {
         identity: identity_of(engine),
         hash_seed: engine.store.hash_seed,
@@ -62,9 +62,10 @@ pub(super) fn point_of(engine: &Engine, capture: Capture, pieces: Vec<Piece>, ti
         commit: capture.commit,
         first_commit: capture.first_commit,
         time_ms,
-        manifest: capture.manifest,
+        manifest: capture.manifest.clone(),
         pieces,
-        tables: capture.tables,
+        tables: capture.tables.count(),
+        marks: Vec::new(),
     }
 }
 
@@ -74,7 +75,7 @@ pub(super) fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn identity_of(engine: &Engine) -> Identity {
+pub(super) fn identity_of(engine: &Engine) -> Identity {
     Identity { file_id: engine.store.file_id, lineage: engine.store.lineage }
 }
 
@@ -92,29 +93,39 @@ pub(crate) fn backup(
     let mut chunks = Chunks::of(&repository)?;
     let time_ms = now_ms();
     let capture = engine.capture()?;
-    // A damaged point is of no use here. The next older one is taken.
-    let numbers = repository.numbers()?;
-    let before = numbers.iter().rev().find_map(|&number| repository.read_point(number).ok());
-    let known = Known::of(before.as_ref(), &capture.manifest, &chunks, repository.identity);
-    let digest = |part, index, bytes| known.digest(part, index, bytes);
-    let copy = |progress: &mut dyn FnMut(Progress)| {
-        let pieces =
-            read_pieces(&capture, digest, |piece, bytes| chunks.put(piece, bytes), &mut pace, progress)?;
-        chunks.finish()?;
-        Ok(pieces)
-    };
-    let pieces = aside(engine, copy, progress)?;
-    let point = point_of(engine, capture, pieces, time_ms);
-    let mut report = BackupReport {
-        point: 0,
+    let pieces = copy_parts(engine, &repository, &mut chunks, &capture, &mut pace, progress)?;
+    let mut point = point_of(engine, &capture, pieces, time_ms);
+    repository.add_point(&mut point)?;
+    Ok(BackupReport {
+        point: point.number,
         commit: point.commit,
         chunks: point.pieces.len() as u64,
         bytes: point.bytes(),
         new_chunks: chunks.written,
         new_bytes: chunks.written_bytes,
+    })
+}
+
+/// Copies what the newest point has not, and makes it durable. Gives all pieces of the capture.
+pub(super) fn copy_parts(
+    engine: &Engine,
+    repository: &Repository<'_>,
+    chunks: &mut Chunks<'_>,
+    capture: &Capture,
+    pace: &mut Pace,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Piece>> {
+    // A damaged point is of no use here. The next older one is taken.
+    let numbers = repository.numbers()?;
+    let before = numbers.iter().rev().find_map(|&number| repository.read_point(number).ok());
+    let known = Known::of(before.as_ref(), &capture.manifest, chunks, repository.identity);
+    let digest = |part, index, bytes| known.digest(part, index, bytes);
+    let copy = |progress: &mut dyn FnMut(Progress)| {
+        let pieces = read_pieces(capture, digest, |piece, bytes| chunks.put(piece, bytes), pace, progress)?;
+        chunks.finish()?;
+        Ok(pieces)
     };
-    report.point = repository.add_point(point)?;
-    Ok(report)
+    aside(engine, copy, progress)
 }
 
 /// Pieces that the repository certainly has.

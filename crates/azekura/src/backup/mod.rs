@@ -21,11 +21,14 @@
 //!
 //! A backup beside a writing process is of its newest checkpoint and of the log beyond that. Such a point is
 //! the database after the log's last commit, and that after each one before it can be restored, too (`log`).
+//! Such a point may go on growing by what is committed later (`keep_log`).
 
 mod aside;
 mod chunks;
 mod files;
+mod growing;
 mod keep;
+mod keep_log;
 mod log;
 mod make;
 mod pace;
@@ -41,6 +44,7 @@ mod verify;
 
 pub(crate) use files::failed;
 pub use keep::Keep;
+pub use keep_log::{LogKeeper, LogKept};
 pub use make::BackupReport;
 pub(crate) use make::backup;
 pub use pace::CopyOptions;

@@ -7,7 +7,7 @@ use crate::engine::{Capture, CapturePart, Progress};
 use crate::format::point::{PIECE_BYTES_MAX, PartId, Piece, digest};
 
 /// The pieces of so many bytes: number, beginning and length of each.
-fn cuts(bytes: u64) -> impl Iterator<Item = (u32, u64, usize)> {
+pub(super) fn cuts(bytes: u64) -> impl Iterator<Item = (u32, u64, usize)> {
     let most = PIECE_BYTES_MAX as u64;
     (0..).zip(0..bytes.div_ceil(most)).map(move |(index, n)| {
         let start = n * most;

@@ -55,7 +55,7 @@ impl Repository<'_> {
         for number in self.numbers()? {
             points.push(self.read_point(number)?);
         }
-        let times: Vec<_> = points.iter().map(|p| (p.number, PointInfo::of(p).time)).collect();
+        let times: Vec<_> = points.iter().map(|p| (p.number, PointInfo::of(p).last_time)).collect();
         let kept = keep.of(&times);
         let mut report = PruneReport::default();
         for point in &points {

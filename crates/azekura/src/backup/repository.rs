@@ -1,6 +1,6 @@
 //! The directory of a repository: whose it is, which points it has, and who may change it.
 
-use super::files::{failed, inside, publish, read};
+use super::files::{failed, inside, publish, read, replace};
 use crate::base::error::{Error, Result};
 use crate::base::limits::COUNT_END;
 use crate::format::point::{Identity, Piece, Point, decode_head, encode_head};
@@ -15,6 +15,7 @@ const CHUNKS: &str = "chunks";
 const POINTS: &str = "points";
 const MAKING: &str = "making the repository";
 const READING: &str = "reading the repository";
+const WRITING: &str = "writing the point";
 /// Points have smaller numbers, so that there is always a next one.
 const NUMBER_END: u64 = COUNT_END - 1;
 
@@ -73,6 +74,9 @@ pub struct PointInfo {
     pub first_commit: u64,
     /// When the backup began, by the clock of the system that made it.
     pub time: SystemTime,
+    /// When its log was last read on, by the same clock ([`Db::keep_log`](crate::Db::keep_log)). Of other
+    /// points it is `time`.
+    pub last_time: SystemTime,
     /// Its tables.
     pub tables: u64,
     /// Bytes of its chunks, which other points may share.
@@ -108,11 +112,17 @@ impl PointInfo {
             number: point.number,
             commit: point.commit,
             first_commit: point.first_commit,
-            time: SystemTime::UNIX_EPOCH + Duration::from_millis(point.time_ms),
+            time: time_of(point.time_ms),
+            last_time: time_of(point.marks.last().map_or(point.time_ms, |mark| mark.time_ms)),
             tables: u64::from(point.tables),
             bytes: point.bytes(),
         }
     }
+}
+
+/// A number of a point as a time.
+pub(super) fn time_of(ms: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 impl Repository<'static> {
@@ -230,14 +240,26 @@ impl<'s> Repository<'s> {
         Ok(list)
     }
 
-    /// Publishes a point under the next free number, which it gives.
-    pub(super) fn add_point(&self, mut point: Point) -> Result<u64> {
+    /// Publishes a point under the next free number, which it gets.
+    pub(super) fn add_point(&self, point: &mut Point) -> Result<()> {
         loop {
             point.number = self.numbers()?.last().map_or(1, |n| n + 1);
-            if publish(self.storage, &self.point(point.number), &point.encode(), "writing the point")? {
-                return Ok(point.number);
+            if publish(self.storage, &self.point(point.number), &point.encode(), WRITING)? {
+                return Ok(());
             }
         }
+    }
+
+    /// Lets a point take its own place, if it has become another. False if it is not there any more.
+    pub(super) fn replace_point(&self, point: &Point, is_changed: bool) -> Result<bool> {
+        let path = self.point(point.number);
+        if !self.storage.exists(&path).map_err(failed(&path, WRITING))? {
+            return Ok(false);
+        }
+        if !is_changed {
+            return Ok(true);
+        }
+        replace(self.storage, &path, &point.encode(), WRITING).map(|()| true)
     }
 }
 

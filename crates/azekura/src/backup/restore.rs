@@ -1,7 +1,7 @@
 //! A point of a repository, as a database again.
 
 use super::files::{failed, inside};
-use super::repository::{PointInfo, Repository};
+use super::repository::{PointInfo, Repository, time_of};
 use super::target::Target;
 use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
@@ -37,7 +37,8 @@ pub enum Which {
     /// The database with exactly the commits up to this one: a point that has no other ones, or whose log
     /// tells them apart ([`PointInfo::first_commit`]).
     Commit(u64),
-    /// The newest point that began at this time or before.
+    /// The newest point that began at this time or before. Of one whose log was kept
+    /// ([`Db::keep_log`](crate::Db::keep_log)), the last commit that was read from the log by then.
     Time(SystemTime),
 }
 
@@ -67,6 +68,14 @@ pub struct RestoreReport {
     pub bytes: u64,
 }
 
+/// The last commit that a point has of a time. None if it began later.
+fn as_old_as(point: &Point, time: SystemTime) -> Option<u64> {
+    if point.marks.is_empty() {
+        return (time_of(point.time_ms) <= time).then_some(point.commit);
+    }
+    point.marks.iter().rev().find(|mark| time_of(mark.time_ms) <= time).map(|mark| mark.commit)
+}
+
 impl Repository<'_> {
     /// Makes the database `out`, which must not be there, of a point. It gets its name when it is whole and
     /// durable. Each byte is verified on the way. The new database has a lineage of its own: its backups go
@@ -82,8 +91,7 @@ impl Repository<'_> {
         mut progress: impl FnMut(Progress),
     ) -> Result<RestoreReport> {
         let _shared = self.lock(false)?;
-        let point = self.find(which)?;
-        let until = if let Which::Commit(commit) = which { Some(commit) } else { None };
+        let (point, until) = self.find(which)?;
         let mut target = Target::create(self.storage, out.as_ref())?;
         target.reserve(point.end())?;
         let mut step = Progress { done: 0, total: point.bytes() };
@@ -114,21 +122,24 @@ impl Repository<'_> {
         piece.verify(buffer).map_err(inside(&path))
     }
 
-    /// The point that is meant. A damaged point that is newer than the answer is an error, for it might be
-    /// the answer.
-    fn find(&self, which: Which) -> Result<Point> {
+    /// The point that is meant, and the commit if it is an earlier one of its log. A damaged point that is
+    /// newer than the answer is an error, for it might be the answer.
+    fn find(&self, which: Which) -> Result<(Point, Option<u64>)> {
         let numbers = self.numbers()?;
         let newest_first = || numbers.iter().rev().map(|&number| self.read_point(number));
         let none = |text: String| Error::Invalid { detail: format!("{}: {text}", self.path.display()) };
         match which {
-            Which::Point(number) => self.read_point(number),
-            Which::Newest => newest_first().next().unwrap_or_else(|| Err(none("it has no point".into()))),
-            Which::Commit(commit) => self.find_commit(&numbers, commit),
+            Which::Point(number) => self.read_point(number).map(|point| (point, None)),
+            Which::Newest => {
+                let newest = newest_first().next().unwrap_or_else(|| Err(none("it has no point".into())));
+                newest.map(|point| (point, None))
+            }
+            Which::Commit(commit) => self.find_commit(&numbers, commit).map(|point| (point, Some(commit))),
             Which::Time(time) => {
                 for point in newest_first() {
                     let point = point?;
-                    if PointInfo::of(&point).time <= time {
-                        return Ok(point);
+                    if let Some(until) = as_old_as(&point, time) {
+                        return Ok((point, Some(until)));
                     }
                 }
                 Err(none("no point is as old as that".into()))

@@ -54,7 +54,7 @@ pub(crate) fn backup_to(
         out.write_all(&w.bytes).and_then(|()| out.write_all(bytes)).map_err(failed)
     };
     let pieces = read_pieces(&capture, |_, _, _| None, take, &mut pace, progress)?;
-    let point = point_of(engine, capture, pieces, time_ms);
+    let point = point_of(engine, &capture, pieces, time_ms);
     let bytes = point.encode();
     let mut w = Writer::default();
     w.u8(POINT);

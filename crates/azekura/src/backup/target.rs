@@ -140,5 +140,5 @@ pub(crate) fn copy(
         read_pieces(&capture, |_, _, _| None, put, &mut pace, progress)
     };
     let pieces = aside(engine, copy, progress)?;
-    target.finish(point_of(engine, capture, pieces, now_ms()), None).map(drop)
+    target.finish(point_of(engine, &capture, pieces, now_ms()), None).map(drop)
 }

@@ -1,4 +1,5 @@
 mod beside;
+mod keep_log;
 
 use super::*;
 use crate::base::error::Error;

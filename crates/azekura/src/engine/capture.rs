@@ -5,11 +5,17 @@
 //! and each segment has one extent, in the order of the manifest, behind the superblocks.
 //!
 //! Who writes the file flushes first, and the manifest is that of a closed file, without a log. A follower
-//! cannot flush: its copy has a log (`beside`).
+//! cannot flush: its copy has a log (`beside`). What is committed later it reads from the file's log
+//! (`since`).
 //!
 //! Lock order: the lock of those who change tables is held while the state is found, before all others.
 
 mod beside;
+mod increment;
+mod since;
+
+pub(crate) use increment::{Increment, IncrementPlace, SealedIncrement};
+pub(crate) use since::{LogSince, Reading, TakeCommit};
 
 use super::catalog::Catalog;
 use super::compaction::merges::Merges;
@@ -21,7 +27,7 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
 use crate::format::hidden::is_hidden;
 use crate::format::manifest::{LevelInfo, Manifest, RunInfo, TableInfo, ValueInfo};
-use crate::format::point::{PartId, TableCount};
+use crate::format::point::{PartId, Tables};
 use crate::run::Run;
 use crate::space::{Extent, scattered};
 use crate::storage::File;
@@ -58,8 +64,8 @@ pub(crate) struct Capture {
     pub(crate) commit: u64,
     /// The first one after which the log can be cut: the manifest has tables of no later one.
     pub(crate) first_commit: u64,
-    /// How many tables there are.
-    pub(crate) tables: u32,
+    /// The tables after `commit`.
+    pub(crate) tables: Tables,
     file: Arc<dyn File>,
     /// What keeps the extents: runs hold their segments, but a segment may be moved.
     _held: (Vec<Arc<Run>>, Vec<Arc<dyn Send + Sync>>),
@@ -203,7 +209,7 @@ impl CaptureSource<'_> {
             manifest.values.push(packing.segment(segment.id, used, place.extents()));
             places.push(place);
         }
-        let (commit, tables) = (manifest.flushed_seq, TableCount::of(&manifest).get());
+        let (commit, tables) = (manifest.flushed_seq, Tables::of(&manifest));
         let (file, held) = (self.file.clone(), (runs, places));
         let (parts, checkpoint) = (packing.parts, 0);
         Ok(Capture { manifest, parts, checkpoint, commit, first_commit: commit, tables, file, _held: held })

@@ -64,7 +64,9 @@ mod watch;
 pub(crate) mod within;
 
 pub(crate) use batch::{Again, Batch, BatchPart, Refused};
-pub(crate) use capture::{Capture, CapturePart};
+pub(crate) use capture::{
+    Capture, CapturePart, Increment, IncrementPlace, LogSince, Reading, SealedIncrement,
+};
 pub(crate) use changes::TableChanges;
 pub use config::{Durability, Freshness};
 pub(crate) use fed::FeedTally;

@@ -1,7 +1,7 @@
 //! How the engine fills the parts that live for one task: each gets just the references that it may use.
 
 use super::Engine;
-use super::capture::{Capture, CaptureSource, Capturer};
+use super::capture::{Capture, CaptureSource, Capturer, LogSince, Reading, TakeCommit};
 use super::checkpoint::Checkpoints;
 use super::commit::{CommitSteps, Syncer};
 use super::compaction::install::Installer;
@@ -20,7 +20,7 @@ use super::sweep::Sweeper;
 use super::tables::TableChanger;
 use super::threads::{FlushThread, LogThread, MergeThread};
 use super::watch::Watcher;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 
 impl Engine {
     /// The part that picks merges and does them.
@@ -116,6 +116,17 @@ impl Engine {
             return follower.capture();
         }
         Capturer { flush: self.flushing(), catalog: &self.catalog, source: self.capture_source() }.capture()
+    }
+
+    /// Reads on what a follower's file has since a capture. See `CatchingUp::read_since`.
+    pub(crate) fn read_since(&self, since: &mut LogSince, take: &mut TakeCommit<'_>) -> Result<Reading> {
+        let Some(follower) = self.catching_up() else { return Err(Error::ReadOnly) };
+        follower.read_since(since, take)
+    }
+
+    /// Makes durable what a follower has read, as far as only the system's memory has it.
+    pub(crate) fn sync_followed(&self) -> Result<()> {
+        self.store.file.sync_data().map_err(|e| Error::io("making durable what was read", e))
     }
 
     /// What a captured state needs beside itself.

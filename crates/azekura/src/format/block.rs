@@ -211,6 +211,14 @@ impl Block {
         }
     }
 
+    /// The same, to be changed.
+    pub(crate) fn reference_mut(&mut self, i: usize) -> Option<&mut [u8]> {
+        let at = self.reference(i)?;
+        let start = at.as_ptr().addr() - self.heap.as_ptr().addr();
+        let range = start..start + at.len();
+        Some(&mut self.heap[range])
+    }
+
     #[inline(always)]
     fn record_end(&self, i: usize) -> usize {
         self.recs.get(i + 1).map_or(self.heap.len(), |r| usize_of(r.offset))

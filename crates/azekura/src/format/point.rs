@@ -9,7 +9,8 @@
 //! point: "AZKPOINT" | u32 version | u64 file id | u64 lineage | u64 hash seed | u64 point | u64 checkpoint
 //!        | u64 commit | u64 time, in ms since 1970 | u64 manifest's length | manifest
 //!        | u32 n, then n pieces | only with a log: u64 first commit | u32 tables | u32 version of the file
-//!        | 16 bytes digest of all before
+//!        | u32 m, then m marks | 16 bytes digest of all before
+//! mark: u64 commit | u64 time, in ms since 1970
 //! piece: u8 kind (0 run, 1 values, 2 log) | u64 id | u32 index | u64 offset in the file | u32 bytes
 //!        | 16 bytes digest
 //! head of a repository: "AZKREPO\0" | u32 version | u64 file id | u64 lineage | 16 bytes digest of all before
@@ -20,13 +21,15 @@
 use super::superblock::{PLAIN_VERSION, VERSION};
 use crate::base::codec::{Reader, Writer, u32_of, usize_of64};
 use crate::base::error::{Error, Result};
+use crate::base::key::TableKind;
 use crate::base::limits::{SUPERBLOCKS_BYTES, align_up};
 use crate::format::frame::{RecordPart, TableChange};
 use crate::format::hidden::is_hidden;
-use crate::format::manifest::Manifest;
+use crate::format::manifest::{Manifest, TableInfo};
 use crate::space::Extent;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The largest piece: large enough that a file and its sync cost little, small enough for a buffer.
@@ -158,6 +161,16 @@ fn read_digest(r: &mut Reader<'_>) -> Result<u128> {
     Ok(u128::from_le_bytes(bytes))
 }
 
+/// The last commit that was known at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) commit: u64,
+    pub(crate) time_ms: u64,
+}
+
+/// What one mark takes in a point.
+const MARK_BYTES: usize = 8 + 8;
+
 /// The state after one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Point {
@@ -178,6 +191,8 @@ pub(crate) struct Point {
     pub(crate) pieces: Vec<Piece>,
     /// How many tables there were.
     pub(crate) tables: u32,
+    /// When its log was read on, in order. Of a log that was read once there is none: `time_ms` says it.
+    pub(crate) marks: Vec<Mark>,
 }
 
 impl Point {
@@ -219,6 +234,11 @@ impl Point {
             w.u64(self.first_commit);
             w.u32(self.tables);
             w.u32(self.manifest.version());
+            w.u32(u32_of(self.marks.len()));
+            for mark in &self.marks {
+                w.u64(mark.commit);
+                w.u64(mark.time_ms);
+            }
         }
         seal(w)
     }
@@ -234,30 +254,22 @@ impl Point {
         for _ in 0..r.count(PIECE_ENTRY_BYTES)? {
             pieces.push(Piece::decode(&mut r)?);
         }
-        let (first_commit, tables) = if manifest.logs.is_empty() {
-            (commit, TableCount::of(&manifest).get())
-        } else {
-            let (first_commit, tables, version) = (r.counted()?, r.u32()?, r.u32()?);
-            let first = manifest.flushed_seq.max(manifest.tables_seq.unwrap_or(commit));
-            if version != manifest.version() || !(first..=commit).contains(&first_commit) {
-                return Err(
-                    r.bad(format!("version {version} and commit {first_commit} are not its manifest's"))
-                );
-            }
-            (first_commit, tables)
-        };
-        let point = Point {
+        let mut point = Point {
             identity,
             hash_seed,
             number,
             checkpoint,
             commit,
-            first_commit,
+            first_commit: commit,
             time_ms,
+            tables: Tables::of(&manifest).count(),
             manifest,
             pieces,
-            tables,
+            marks: Vec::new(),
         };
+        if point.has_log() {
+            point.decode_log(&mut r)?;
+        }
         let flushed = point.manifest.flushed_seq;
         let is_of_commit = if point.has_log() { commit > flushed } else { commit == flushed };
         if !is_of_commit || !point.is_filled() {
@@ -265,6 +277,26 @@ impl Point {
         }
         r.finish()?;
         Ok(point)
+    }
+
+    /// Reads what only a point with a log says.
+    fn decode_log(&mut self, r: &mut Reader<'_>) -> Result<()> {
+        let (first_commit, tables, version) = (r.counted()?, r.u32()?, r.u32()?);
+        let first = self.manifest.flushed_seq.max(self.manifest.tables_seq.unwrap_or(self.commit));
+        if version != self.manifest.version() || !(first..=self.commit).contains(&first_commit) {
+            return Err(r.bad(format!("version {version} and commit {first_commit} are not its manifest's")));
+        }
+        let mut last = first_commit;
+        for _ in 0..r.count(MARK_BYTES)? {
+            let mark = Mark { commit: r.counted()?, time_ms: r.u64()? };
+            if mark.commit < last || mark.commit > self.commit {
+                return Err(r.bad(format!("it says when commit {} was the last, behind {last}", mark.commit)));
+            }
+            last = mark.commit;
+            self.marks.push(mark);
+        }
+        (self.first_commit, self.tables) = (first_commit, tables);
+        Ok(())
     }
 
     /// Each part, where its pieces begin and where they end, if they stand one behind the other.
@@ -286,8 +318,8 @@ impl Point {
         Some(parts)
     }
 
-    /// Whether the pieces are what the manifest names: each run, each segment and the log, if there is one,
-    /// have one extent, filled by its pieces, in the order of the manifest, and the log last.
+    /// Whether the pieces are what the manifest names: each run, each segment and each log have one extent,
+    /// filled by its pieces, and the last part is a log if there is one.
     fn is_filled(&self) -> bool {
         let Some(parts) = self.parts() else { return false };
         let runs = self.manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
@@ -295,42 +327,61 @@ impl Point {
         let values = self.manifest.values.iter().map(|v| (PartId::Values(v.id), v.extents.as_slice()));
         let logs = self.manifest.logs.iter();
         let logs = logs.map(|log| (PartId::Log(log.chain), std::slice::from_ref(&log.first)));
-        let named: Vec<_> = runs.chain(values).chain(logs).collect();
-        let fills = |(part, extents): &(PartId, &[Extent]), found: &(PartId, u64, u64)| {
-            let &(id, from, to) = found;
-            let [extent] = extents else { return false };
-            *part == id && extent.offset == from && extent.len == align_up(to - from)
+        let named = runs.chain(values).chain(logs);
+        let mut named: Vec<_> =
+            named.filter_map(|(id, extents)| Some((id, *extents.first()?, extents.len()))).collect();
+        named.sort_by_key(|(_, extent, _)| extent.offset);
+        let fills = |&(part, extent, extents): &(PartId, Extent, usize),
+                     &(id, from, to): &(PartId, u64, u64)| {
+            part == id && extents == 1 && extent.offset == from && extent.len == align_up(to - from)
         };
+        let ends_so = parts.last().is_none_or(|last| matches!(last.0, PartId::Log(_)) == self.has_log());
         named.len() == parts.len()
+            && ends_so
             && named.iter().zip(&parts).all(|(named, found)| fills(named, found))
-            && self.manifest.logs.len() <= 1
     }
 }
 
-/// Counts the tables of a manifest and of the log behind it, but for hidden ones.
-pub(crate) struct TableCount {
-    /// Whether a table is hidden, by its id.
-    tables: BTreeMap<u32, bool>,
-}
+/// What is said of a table: what it is, its name and how long its records live.
+type TableView = (TableKind, Arc<str>, u64);
 
-impl TableCount {
-    pub(crate) fn of(manifest: &Manifest) -> TableCount {
-        TableCount { tables: manifest.tables.iter().map(|t| (t.id, is_hidden(&t.name))).collect() }
+/// The tables after some commit, by their ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tables(BTreeMap<u32, TableView>);
+
+impl Tables {
+    /// Those of a manifest.
+    pub(crate) fn of(manifest: &Manifest) -> Tables {
+        let view = |t: &TableInfo| (t.id, (t.kind, t.name.clone(), t.ttl_ms));
+        Tables(manifest.tables.iter().map(view).collect())
     }
 
-    /// Notes what a commit has done with tables. REQUIRES: the manifest does not know it.
+    /// Notes what a commit has done with tables. REQUIRES: they are those before it.
     pub(crate) fn note(&mut self, parts: &[RecordPart]) {
-        for change in parts.iter().filter_map(|part| part.change.as_ref()) {
-            match change {
-                TableChange::Made(made) => self.tables.insert(made.id, is_hidden(&made.name)),
-                TableChange::Dropped(id) => self.tables.remove(id),
-                TableChange::Renamed(..) | TableChange::Lives(..) => None,
-            };
+        parts.iter().filter_map(|part| part.change.as_ref()).for_each(|change| self.note_change(change));
+    }
+
+    /// Notes one change. REQUIRES: as `note`.
+    pub(crate) fn note_change(&mut self, change: &TableChange) {
+        match change {
+            TableChange::Made(made) => {
+                self.0.insert(made.id, (made.kind, made.name.clone(), made.ttl_ms));
+            }
+            TableChange::Dropped(id) => {
+                self.0.remove(id);
+            }
+            TableChange::Renamed(id, name) => {
+                self.0.entry(*id).and_modify(|table| table.1 = name.clone());
+            }
+            TableChange::Lives(id, ttl_ms) => {
+                self.0.entry(*id).and_modify(|table| table.2 = *ttl_ms);
+            }
         }
     }
 
-    pub(crate) fn get(&self) -> u32 {
-        u32_of(self.tables.values().filter(|is_hidden| !**is_hidden).count())
+    /// How many there are, but for hidden ones.
+    pub(crate) fn count(&self) -> u32 {
+        u32_of(self.0.values().filter(|table| !is_hidden(&table.1)).count())
     }
 }
 
@@ -415,6 +466,7 @@ mod tests {
             },
             pieces: vec![piece(0, 8192, first), piece(1, 8192 + PIECE_BYTES_MAX as u64, 9)],
             tables: 1,
+            marks: Vec::new(),
         }
     }
 
@@ -431,9 +483,31 @@ mod tests {
         point
     }
 
+    /// As `logged`, with a second log that was read later, and its large values.
+    fn continued() -> Point {
+        let mut point = logged();
+        let at = 8192 + PIECE_BYTES_MAX as u64 + 8192;
+        let values = Extent { offset: at, len: 4096 };
+        point.manifest.values.push(ValueInfo { id: 4, extents: vec![values], used: 2000 });
+        let first = Extent { offset: at + 4096, len: 8192 };
+        point.manifest.logs.push(LogChain {
+            chain: 4,
+            first,
+            first_frame: 1,
+            end_frame: 3,
+            durable_below: 3,
+        });
+        let piece = |part, offset, bytes| Piece { part, index: 0, offset, bytes, digest: digest(&[9]) };
+        point.pieces.push(piece(PartId::Values(4), at, 2000));
+        point.pieces.push(piece(PartId::Log(4), at + 4096, 8192));
+        point.marks = vec![Mark { commit: 80, time_ms: 5 }, Mark { commit: 90, time_ms: 7 }];
+        point.commit = 95;
+        point
+    }
+
     #[test]
     fn points_and_heads_come_back_and_every_flipped_bit_and_cut_is_noticed() {
-        for point in [sample(), logged()] {
+        for point in [sample(), logged(), continued()] {
             let bytes = point.encode();
             assert_eq!(Point::decode(&bytes).unwrap(), point);
             for n in 0..bytes.len() {
@@ -490,6 +564,20 @@ mod tests {
         assert!(!of(|p| p.pieces.truncate(2)), "none");
         assert!(!of(|p| p.manifest.logs.clear()), "one that nobody names");
         assert!(!of(|p| p.manifest.logs[0].first.offset += 4096), "in another place");
-        assert!(!of(|p| p.manifest.logs.push(p.manifest.logs[0].clone())), "two");
+        assert!(!of(|p| p.manifest.logs.push(p.manifest.logs[0].clone())), "two, one of which is not there");
+    }
+
+    #[test]
+    fn logs_that_follow_are_in_order_and_so_are_marks() {
+        let of = |change: fn(&mut Point)| {
+            let mut point = continued();
+            change(&mut point);
+            Point::decode(&point.encode()).is_ok()
+        };
+        assert!(of(|_| {}));
+        assert!(!of(|p| p.pieces.truncate(4)), "values without their log");
+        assert!(!of(|p| p.marks.reverse()), "marks out of order");
+        assert!(!of(|p| p.marks[1].commit = 96), "a mark behind the last commit");
+        assert!(!of(|p| p.marks[0].commit = 78), "a mark before the first");
     }
 }

@@ -46,6 +46,11 @@ impl LogImage {
         self.add_record(&w.bytes);
     }
 
+    /// Bytes so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     fn add_record(&mut self, mut record: &[u8]) {
         let mut is_start = true;
         while !record.is_empty() {

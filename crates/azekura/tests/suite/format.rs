@@ -497,12 +497,18 @@ fn a_log_cut_short(world: &mut World, db: &Db, tables: &[Table; 3]) {
     w.commit().unwrap();
     db.sync().unwrap();
     world.compare("db", "flushed, logged");
-    // A repository that was filled beside the writer has the log.
+    // A repository that was filled beside the writer has the log, and goes on with it.
     let follower = Options::new().follow(true).open(world.dir.join("db")).unwrap();
-    let point = follower.backup(world.dir.join("beside"), |_| {}).unwrap();
-    drop(follower);
-    let points = azekura::Repository::open(world.dir.join("beside")).unwrap().points().unwrap().points;
-    assert!(points[0].first_commit < point.commit, "{points:?}");
+    let mut keeper = follower.keep_log(world.dir.join("beside")).unwrap();
+    let kept = keeper.step(|_| {}).unwrap();
+    assert!(kept.first_commit < kept.commit, "{kept:?}");
+    let mut w = db.write();
+    world.put(&mut w, &tables[0], b"kept", &[7; 5000]);
+    world.put(&mut w, &tables[1], b"kept", b"small");
+    w.commit().unwrap();
+    db.sync().unwrap();
+    assert_eq!(keeper.step(|_| {}).unwrap().points, 1);
+    drop((keeper, follower));
     std::fs::write(world.dir.join("restored-beside"), restored(&world.doc, &world.dir.join("beside"), 1))
         .unwrap();
     let again = world.compare("restored-beside", "restored by the page, with a log");

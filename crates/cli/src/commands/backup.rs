@@ -2,10 +2,15 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use azekura::{BackupReport, CopyOptions, Db, Durability, Error};
+use azekura::storage::OsStorage;
+use azekura::{BackupReport, CopyOptions, Db, Durability, Error, LogKept};
 
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Deferred;
 use crate::output;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, JsonArg};
@@ -15,8 +20,9 @@ use crate::units;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A second backup copies only what REPO does not have. Of a database that a program has open it has\n\
-                  every durable commit.\n\n\
-                  Example:\n  azekura backup fruit.azk saved\n  \
+                  every durable commit. With --keep-log it goes on until it is interrupted, and each commit that\n\
+                  a program makes meanwhile can be restored.\n\n\
+                  Example:\n  azekura backup fruit.azk saved\n  azekura backup fruit.azk saved --keep-log\n  \
                   azekura backup fruit.azk - --rate 20MB | ssh host azekura restore - fruit.azk"
 )]
 pub struct Args {
@@ -25,6 +31,13 @@ pub struct Args {
     /// The repository, a directory that is made if there is none; or - for standard output
     #[arg(value_name = "REPO")]
     repository: PathBuf,
+    /// Go on, and keep the log of what is committed
+    #[arg(long)]
+    keep_log: bool,
+    /// How often what was committed goes to REPO, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "10",
+          requires = "keep_log")]
+    every: f64,
     #[command(flatten)]
     rate: RateArg,
     #[command(flatten)]
@@ -50,6 +63,9 @@ impl RateArg {
 pub fn run(args: &Args) -> Outcome {
     if args.repository == Path::new("-") {
         return to_stdout(args);
+    }
+    if args.keep_log {
+        return keep_log(args);
     }
     let mut progress = Progress::new("copying", Unit::Bytes, 0);
     let mut told = |step: azekura::Progress| progress.set_of(step.done, step.total);
@@ -97,7 +113,64 @@ fn beside_writer<T>(file: &FileArg, work: &mut dyn FnMut(&Db) -> azekura::Result
     Ok(work(&store::open_to_follow_checkpoints(&file.path)?)?)
 }
 
+/// Goes on until it is interrupted.
+fn keep_log(args: &Args) -> Outcome {
+    let ends = Arc::new(AtomicBool::new(false));
+    let asked = ends.clone();
+    let _deferred = Deferred::new(move || asked.store(true, Ordering::Relaxed));
+    let db = store::open_to_follow_checkpoints(&args.file.path)?;
+    let mut keeper = db.keep_log_with(&OsStorage, &args.repository, args.rate.options())?;
+    let (mut progress, mut before, mut printed) = (None, LogKept::default(), Ok(()));
+    keeper.run(Duration::from_secs_f64(args.every), |kept, step| {
+        if let Some(step) = step {
+            let progress = progress.get_or_insert_with(|| Progress::new("copying", Unit::Bytes, 0));
+            progress.set_of(step.done, step.total);
+            return true;
+        }
+        progress = None;
+        printed = tell_kept(&mut before, kept, args.json.json);
+        printed.is_ok() && !ends.load(Ordering::Relaxed)
+    })?;
+    drop(progress);
+    printed?;
+    let kept = keeper.status();
+    if args.json.json {
+        return tell_kept(&mut before, &kept, true);
+    }
+    output::print_line(&format!("ended at commit {}, point {}", units::grouped(kept.commit), kept.point))
+}
+
+/// Says what is new: each point, and as JSON also what has come to its log.
+fn tell_kept(before: &mut LogKept, kept: &LogKept, as_json: bool) -> Outcome {
+    let known = std::mem::replace(before, *kept);
+    if as_json {
+        return if known == *kept { Ok(()) } else { output::print_json(&kept_json(kept)) };
+    }
+    if known.point == kept.point {
+        return Ok(());
+    }
+    output::print_line(&format!(
+        "point {}: commit {}, {} copied; its log is kept",
+        kept.point,
+        units::grouped(kept.commit),
+        units::bytes(kept.new_bytes - known.new_bytes),
+    ))
+}
+
+fn kept_json(kept: &LogKept) -> serde_json::Value {
+    serde_json::json!({
+        "point": kept.point,
+        "first_commit": kept.first_commit,
+        "commit": kept.commit,
+        "points": kept.points,
+        "new_bytes": kept.new_bytes,
+    })
+}
+
 fn to_stdout(args: &Args) -> Outcome {
+    if args.keep_log {
+        return Err(Failure::Usage("--keep-log needs a repository".to_owned()));
+    }
     if args.json.json {
         return Err(Failure::Usage("--json prints a summary, so it needs a repository".to_owned()));
     }

@@ -12,8 +12,9 @@ use crate::{times, units};
 /// Arguments of `points`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Of a backup beside a program that had the database open each commit can be restored from the\n\
-                  one on that stands under 'from': restore --commit. Exit status 3 when a point is damaged.\n\n\
+    after_help = "Of a point with a log (of a backup beside a program that had the database open, or of backup\n\
+                  --keep-log) each commit can be restored from the one on that stands under 'from': restore\n\
+                  --commit. Its time is when its log was last read. Exit status 3 when a point is damaged.\n\n\
                   Example:\n  azekura points saved"
 )]
 pub struct Args {
@@ -55,7 +56,7 @@ fn line(point: &PointInfo) -> String {
         &point.number.to_string(),
         &from,
         &units::grouped(point.commit),
-        &times::utc(point.time),
+        &times::utc(point.last_time),
         &units::grouped(point.tables),
         &units::bytes(point.bytes),
     )
@@ -67,6 +68,7 @@ fn json(point: &PointInfo) -> serde_json::Value {
         "first_commit": point.first_commit,
         "commit": point.commit,
         "time": times::utc(point.time),
+        "last_time": times::utc(point.last_time),
         "tables": point.tables,
         "bytes": point.bytes,
     })

@@ -48,7 +48,8 @@ struct WhichArg {
     /// The database with exactly the commits up to this one (`points` lists which there are)
     #[arg(long, value_name = "C")]
     commit: Option<u64>,
-    /// The newest point that began at this time (UTC) or before
+    /// The newest point that began at this time (UTC) or before; of one whose log was kept, the last commit
+    /// that was in it by then
     #[arg(long, value_name = "T", value_parser = times::parse)]
     time: Option<SystemTime>,
 }

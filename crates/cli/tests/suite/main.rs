@@ -5,6 +5,7 @@ mod common;
 mod damage;
 mod feed;
 mod indexes;
+mod keep_log;
 mod mirrors;
 mod output;
 mod records;

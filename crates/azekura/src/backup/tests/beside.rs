@@ -3,22 +3,22 @@
 use super::*;
 use crate::format::point::digest;
 
-fn writer(disk: &MemStorage) -> Db {
+pub(super) fn writer(disk: &MemStorage) -> Db {
     let options = Options::new().memory_bytes(8 << 20).threads(false).large_value_bytes(512);
     Db::open_on(disk, DB, options).unwrap()
 }
 
-fn follower(disk: &MemStorage, freshness: Freshness) -> Db {
+pub(super) fn follower(disk: &MemStorage, freshness: Freshness) -> Db {
     Db::open_on(disk, DB, Options::new().memory_bytes(8 << 20).freshness(freshness)).unwrap()
 }
 
-fn commit_of(db: &Db) -> u64 {
+pub(super) fn commit_of(db: &Db) -> u64 {
     db.engine.state.load().visible()
 }
 
 /// A random commit of any kind. One in a hundred is none: a table is renamed by a checkpoint. Where tables
 /// are dropped, one comes too.
-fn change(db: &Db, n: u64) {
+pub(super) fn change(db: &Db, n: u64) {
     let names: Vec<String> = db.tables().into_iter().map(|t| t.name).collect();
     let random = |below: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % below;
     let name = &names[usize::try_from(random(names.len() as u64)).unwrap()];
@@ -49,7 +49,7 @@ fn change(db: &Db, n: u64) {
     txn.commit().unwrap();
 }
 
-fn begin(db: &Db) {
+pub(super) fn begin(db: &Db) {
     fill(db, 0, 2000, 1);
     db.open_table("ordered").unwrap().create_index("by_tag", "v[0..1], k").unwrap();
     db.flush().unwrap();

@@ -24,7 +24,7 @@ use crate::engine::state::State;
 use crate::format::frame::RecordPart;
 use crate::format::hidden::is_hidden;
 use crate::format::manifest::{Manifest, TableInfo};
-use crate::format::point::{PartId, TableCount};
+use crate::format::point::{PartId, Tables};
 use crate::format::superblock::Superblock;
 use crate::log::image::{ImageId, LogImage};
 use crate::space::Extent;
@@ -93,7 +93,7 @@ fn captured(found: Found, replayed: Replayed, file: Arc<dyn File>, state: Arc<St
         places.insert(value.id, packed.extents[0]);
         manifest.values.push(packed);
     }
-    let mut tables = TableCount::of(&manifest);
+    let mut tables = Tables::of(&manifest);
     let commit = commits.last().map_or(manifest.flushed_seq, |last| last.seq);
     // An older file does not say which commits its tables show.
     let tables_seq = manifest.tables_seq.unwrap_or(commit);
@@ -106,7 +106,7 @@ fn captured(found: Found, replayed: Replayed, file: Arc<dyn File>, state: Arc<St
     let id = ImageId { file_id: block.file_id, chain, checkpoint };
     packing.pack_log(&mut manifest, commits, id, clock);
     let held: (_, Vec<Arc<dyn Send + Sync>>) = (Vec::new(), vec![state]);
-    let (parts, tables) = (packing.parts, tables.get());
+    let parts = packing.parts;
     Capture { manifest, parts, checkpoint, commit, first_commit, tables, file, _held: held }
 }
 

@@ -7,7 +7,8 @@ use crate::report::Run;
 use crate::rng::Rng;
 use crate::script::{Ack, Script};
 use azekura::storage::Storage;
-use azekura::{BackupReport, Db, Keep, Repository, Which};
+use azekura::{CopyOptions, Db, Keep, LogKeeper, Repository, Which};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 const KEPT: [Kept; 6] =
@@ -19,19 +20,22 @@ const RESTORES: u64 = 4;
 /// A mark has this many points at most.
 const POINTS_MAX: usize = 1000;
 
-/// What a run has done: the state of each point, from point 1 on.
+/// What a run has done.
 struct Trial<'a> {
     run: &'a Run,
     script: Script,
     set: Setting,
-    states: Vec<usize>,
+    /// For each point, from point 1 on, the states that it has had, and with which backup each came.
+    states: Vec<Vec<(usize, usize)>>,
+    /// How many backups were made.
+    backups: usize,
     n: u64,
 }
 
 /// Runs a script with backups in between, and judges what is left after a cut.
 pub(super) fn cut_off(run: &Run, rng: &mut Rng, n: u64) {
     let script = Script::new(rng.number(), 8 + rng.below(60) as usize, rng.one_in(3));
-    let mut trial = Trial { run, script, set: setting(rng), states: Vec::new(), n };
+    let mut trial = Trial { run, script, set: setting(rng), states: Vec::new(), backups: 0, n };
     let disk = Disk::seeded(rng.number());
     disk.record(1 + rng.below(12), rng.number());
     if let Err(e) = trial.go(&disk, rng) {
@@ -51,30 +55,29 @@ impl Trial<'_> {
     }
 
     /// Runs the script on a good disk. A mark has the durable state, the newest state that was begun, and the
-    /// points that must be there: from the oldest to the newest.
+    /// points that must be there: from the oldest to the newest, after so many backups.
     fn go(&mut self, disk: &Disk, rng: &mut Rng) -> Result<(), String> {
         let failed = |e: azekura::Error| format!("failed on a good disk: {e}");
         let db = self.set.open(disk).map_err(failed)?;
-        let (mut ack, mut oldest) = (Ack::default(), 1);
+        let (mut ack, mut oldest, mut keeper) = (Ack::default(), 1, None);
         let mut steps = 0;
         while steps < self.script.steps.len() {
             steps = (steps + 1 + rng.below(20) as usize).min(self.script.steps.len());
-            let points = self.states.len();
-            let mark = |ack: &Ack, points: usize, oldest: usize| {
-                disk.mark([ack.durable, ack.begun, oldest * POINTS_MAX + points]);
+            let (points, backups) = (self.states.len(), self.backups);
+            let mark = |ack: &Ack, points: usize, oldest: usize, backups: usize| {
+                let numbers = (backups * POINTS_MAX + oldest) * POINTS_MAX + points;
+                disk.mark([ack.durable, ack.begun, numbers]);
             };
             let done = ack.done;
             prefix(&self.script, steps)
-                .run(&db, done, &mut ack, &|ack| mark(ack, points, oldest))
+                .run(&db, done, &mut ack, &|ack| mark(ack, points, oldest, backups))
                 .map_err(failed)?;
-            let report = self.back_up(disk, &db, &mut ack, rng)?;
-            mark(&ack, self.states.len(), oldest);
-            if report.point != self.states.len() as u64 {
-                return Err(format!("point {}, expected {}", report.point, self.states.len()));
-            }
+            self.backups += 1;
+            self.back_up(disk, &db, &mut keeper, &mut ack, rng)?;
+            mark(&ack, self.states.len(), oldest, self.backups);
             if rng.one_in(3) {
                 oldest = self.states.len().saturating_sub(1).max(oldest);
-                mark(&ack, self.states.len(), oldest);
+                mark(&ack, self.states.len(), oldest, self.backups);
                 let keep: Keep = "2".parse().map_err(failed)?;
                 Repository::open_on(disk, REPO).and_then(|r| r.prune(&keep, |_| {})).map_err(failed)?;
             }
@@ -82,28 +85,78 @@ impl Trial<'_> {
         db.close().map_err(failed)
     }
 
-    /// By the writer, or by who follows the file. The state that it has is durable then.
-    fn back_up(
+    /// By the writer, by who follows the file, or by who keeps its log. The state that it has is durable
+    /// then.
+    fn back_up<'d>(
         &mut self,
-        disk: &Disk,
+        disk: &'d Disk,
         db: &Db,
+        keeper: &mut Option<LogKeeper<'d>>,
         ack: &mut Ack,
         rng: &mut Rng,
-    ) -> Result<BackupReport, String> {
+    ) -> Result<(), String> {
         let failed = |e: azekura::Error| format!("a backup on a good disk: {e}");
-        if rng.one_in(2) {
-            let report = db.backup_on(disk, REPO, |_| {}).map_err(failed)?;
-            self.states.push(ack.done);
-            ack.durable = ack.done;
-            return Ok(report);
+        let expected = self.states.len() as u64 + 1;
+        let points = match rng.below(4) {
+            0 | 1 => {
+                let point = db.backup_on(disk, REPO, |_| {}).map_err(failed)?.point;
+                ack.durable = ack.done;
+                vec![point]
+            }
+            2 => vec![
+                follower(disk, rng).and_then(|db| db.backup_on(disk, REPO, |_| {})).map_err(failed)?.point,
+            ],
+            _ => {
+                let keeper = match keeper {
+                    Some(keeper) => keeper,
+                    none => none.insert(
+                        follower(disk, rng)
+                            .and_then(|db| db.keep_log_with(disk, REPO, CopyOptions::default()))
+                            .map_err(failed)?,
+                    ),
+                };
+                let before = keeper.status().point;
+                let after = keeper.step(|_| {}).map_err(failed)?.point;
+                let mut points = vec![before, after];
+                points.dedup();
+                points.retain(|&point| point > 0);
+                points
+            }
+        };
+        let newest = points.last().copied().unwrap_or(0);
+        if newest > expected {
+            return Err(format!("point {newest}, expected {expected}"));
         }
-        let follower = follower(disk, rng).map_err(failed)?;
-        let report = follower.backup_on(disk, REPO, |_| {}).map_err(failed)?;
+        let repository = Repository::open_on(disk, REPO).map_err(failed)?;
+        let there: Vec<u64> = repository.points().map_err(failed)?.points.iter().map(|p| p.number).collect();
+        for point in points.into_iter().filter(|point| there.contains(point)) {
+            self.note_state(disk, point, newest, ack)?;
+        }
+        Ok(())
+    }
+
+    /// Notes in which state a point is. The newest one has what was durable before.
+    fn note_state(&mut self, disk: &Disk, point: u64, newest: u64, ack: &mut Ack) -> Result<(), String> {
+        let (backup, index) = (self.backups, point as usize - 1);
+        let before = self.states.get(index).and_then(|states| states.last()).map_or(0, |last| last.0);
+        let low = if point == newest { ack.durable } else { before };
         // What is not durable may be in it, and then it is durable.
-        let state = between(disk, &self.script, Which::Point(report.point), ack.durable, ack.done)?;
-        self.states.push(state);
-        ack.durable = state;
-        Ok(report)
+        let state = between(disk, &self.script, Which::Point(point), low, ack.done)?;
+        ack.durable = ack.durable.max(state);
+        match self.states.get_mut(index) {
+            Some(states) if states.last().is_some_and(|last| last.0 == state) => {}
+            Some(states) => states.push((state, backup)),
+            None => self.states.push(vec![(state, backup)]),
+        }
+        Ok(())
+    }
+
+    /// The states in which a point may be after so many backups, and a further one that was begun.
+    fn states_of(&self, point: u64, backups: usize) -> Option<RangeInclusive<usize>> {
+        let states = self.states.get(point as usize - 1)?;
+        let acknowledged = states.iter().rposition(|&(_, backup)| backup <= backups).unwrap_or(0);
+        let begun = states.iter().rposition(|&(_, backup)| backup <= backups + 1)?;
+        Some(states[acknowledged].0..=states[begun].0)
     }
 
     fn cut(&self, moment: &Moment, rng: &mut Rng) {
@@ -119,10 +172,11 @@ impl Trial<'_> {
     /// Judges the database, all points, and a backup after that.
     fn judge(&self, image: &Disk, moment: &Moment, rng: &mut Rng) -> Result<(), String> {
         let [durable, begun, points] = moment.mark.numbers;
+        let (backups, points) = (points / POINTS_MAX / POINTS_MAX, points % (POINTS_MAX * POINTS_MAX));
         let (oldest, points) = (points / POINTS_MAX, points % POINTS_MAX);
         let ack = Ack { durable, begun, done: durable, steps: 0 };
         if points > 0 || Repository::open_on(image, REPO).is_ok() {
-            self.judge_points(image, oldest, points, rng)?;
+            self.judge_points(image, (oldest, points), backups, rng)?;
         }
         let set = if rng.one_in(2) { self.set } else { Setting { threads: false, ..self.set } };
         let (db, state) = recovered(set, image, &self.script, ack)?;
@@ -134,7 +188,13 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn judge_points(&self, image: &Disk, oldest: usize, points: usize, rng: &mut Rng) -> Result<(), String> {
+    fn judge_points(
+        &self,
+        image: &Disk,
+        (oldest, points): (usize, usize),
+        backups: usize,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
         let failed = |e: azekura::Error| format!("the repository: {e}");
         let repository = Repository::open_on(image, REPO).map_err(failed)?;
         let list = repository.points().map_err(failed)?;
@@ -149,9 +209,8 @@ impl Trial<'_> {
         }
         for point in &list.points {
             let n = point.number;
-            let state = self.states.get(n as usize - 1).copied();
-            let state = state.ok_or_else(|| format!("point {n} was never begun"))?;
-            restores(image, &self.script, n, state)?;
+            let states = self.states_of(n, backups).ok_or_else(|| format!("point {n} was never begun"))?;
+            let state = between(image, &self.script, Which::Point(n), *states.start(), *states.end())?;
             if point.first_commit < point.commit {
                 let middle = point.first_commit + rng.below(point.commit - point.first_commit);
                 restores_between(image, &self.script, Which::Commit(middle), state)?;

@@ -1,0 +1,235 @@
+//! Keeping the log: after a point, what is committed later is read from the file's log and added to it.
+//!
+//! A point that is kept up takes its own place in the repository again and again, each time with a longer
+//! log. So what was published is never less than before. Where the log has lost what comes next (much was
+//! written at once, and flushed before it was logged), or has become longer than the runs that it makes
+//! needless, another point is begun, and the one before stays as it is.
+//!
+//! The log goes on while a point is copied. So it is read then, too.
+
+use super::chunks::Chunks;
+use super::growing::GrowingPoint;
+use super::make::{copy_parts, identity_of, now_ms, point_of};
+use super::pace::{CopyOptions, Pace};
+use super::repository::Repository;
+use crate::base::error::{Error, Result};
+use crate::engine::{Db, Progress};
+use crate::format::point::Point;
+use crate::storage::Storage;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often the log is read.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Keeps the log of a database in a repository of backups, while another process writes it:
+/// [`Db::keep_log`] makes one.
+///
+/// ```
+/// # let path = std::env::temp_dir().join(format!("azekura-doc-keep-log-{}.azk", std::process::id()));
+/// # let (saved, again) = (path.with_extension("saved"), path.with_extension("again.azk"));
+/// use azekura::{Db, Options, Repository, TableKind, Which};
+///
+/// let db = Db::open(&path, Options::new())?;
+/// let born = db.table("born", TableKind::Ordered)?;
+/// born.put("ada", "1815")?;
+///
+/// let follower = Db::open(&path, Options::new().follow(true))?;
+/// let mut keeper = follower.keep_log(&saved)?;
+/// let before = keeper.step(|_| {})?;
+/// born.put("ada", "wrong")?;
+/// assert!(keeper.step(|_| {})?.commit > before.commit);
+///
+/// Repository::open(&saved)?.restore(Which::Commit(before.commit), &again, |_| {})?;
+/// let again = Db::open(&again, Options::new())?;
+/// assert_eq!(again.open_table("born")?.get(b"ada")?.as_deref(), Some(&b"1815"[..]));
+/// # drop((keeper, born)); follower.close()?; again.close()?; db.close()?;
+/// # std::fs::remove_file(path.with_extension("again.azk")).unwrap();
+/// # std::fs::remove_file(&path).unwrap(); std::fs::remove_dir_all(&saved).unwrap();
+/// # Ok::<(), azekura::Error>(())
+/// ```
+pub struct LogKeeper<'s> {
+    db: Db,
+    storage: &'s dyn Storage,
+    path: PathBuf,
+    options: CopyOptions,
+    /// The point that grows. None before the first.
+    growing: Option<GrowingPoint>,
+    status: LogKept,
+}
+
+/// What a [`LogKeeper`] has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogKept {
+    /// The point that grows. 0: there is none yet.
+    pub point: u64,
+    /// The database can be restored as it was after any commit from this one on, up to `commit`.
+    pub first_commit: u64,
+    /// The newest commit in the repository.
+    pub commit: u64,
+    /// How many points were begun.
+    pub points: u64,
+    /// Bytes of all chunks that were written.
+    pub new_bytes: u64,
+}
+
+impl<'s> LogKeeper<'s> {
+    pub(crate) fn new(
+        db: Db,
+        storage: &'s dyn Storage,
+        path: PathBuf,
+        options: CopyOptions,
+    ) -> Result<LogKeeper<'s>> {
+        if db.engine.config.follow.is_none() {
+            let detail = "a log is kept by a handle that follows the database (Options::follow)".into();
+            return Err(Error::Invalid { detail });
+        }
+        Pace::new(options)?;
+        Ok(LogKeeper { db, storage, path, options, growing: None, status: LogKept::default() })
+    }
+
+    /// What was done until now.
+    #[must_use]
+    pub fn status(&self) -> LogKept {
+        self.status
+    }
+
+    /// Takes into the repository what was committed until now: as further log of the point that grows, or as
+    /// another point. When this returns, it is durable there. `progress` is called while a point is copied.
+    ///
+    /// # Errors
+    /// As [`Db::backup`](crate::Db::backup). What the repository has stays as it was, and the next step tries
+    /// again.
+    pub fn step(&mut self, mut progress: impl FnMut(Progress)) -> Result<LogKept> {
+        self.read()?;
+        self.publish(&mut progress)?;
+        Ok(self.status)
+    }
+
+    /// Goes on for as long as `told` says so, which is called twenty times a second. What was committed is
+    /// read as often, and goes to the repository each time that `every` has passed, and at the end.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step). While the repository is pruned, it is tried again.
+    pub fn run(
+        &mut self,
+        every: Duration,
+        mut told: impl FnMut(&LogKept, Option<Progress>) -> bool,
+    ) -> Result<()> {
+        let (mut next, mut goes_on) = (Instant::now(), true);
+        while goes_on {
+            self.read()?;
+            goes_on = told(&self.status, None);
+            if Instant::now() >= next || !goes_on {
+                let before = self.status;
+                let done = self.publish(&mut |step| {
+                    // Whoever ends it is heard when the point is there.
+                    told(&before, Some(step));
+                });
+                match done {
+                    Err(Error::Locked { .. }) if goes_on => {}
+                    done => done?,
+                }
+                next = Instant::now() + every;
+            }
+            if goes_on {
+                sleep(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the log on. If that is much, it is published at once. While the repository is pruned, nothing is
+    /// written.
+    fn read(&mut self) -> Result<()> {
+        let Some(growing) = &mut self.growing else { return Ok(()) };
+        let engine = &self.db.engine;
+        let repository = Repository::of(self.storage, &self.path, identity_of(engine))?;
+        let shared = match repository.lock(false) {
+            Err(Error::Locked { .. }) => None,
+            lock => Some(lock?),
+        };
+        let mut chunks = Chunks::of_new(&repository);
+        let read = growing.read_on(engine, shared.is_some().then_some(&mut chunks));
+        let done = match read {
+            Ok(()) if growing.has_chunks() => self.write(&repository, chunks).map(drop),
+            read => read,
+        };
+        self.noted(done)
+    }
+
+    /// After an error it is not known what the growing point has. It stays as it was published.
+    fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
+        if done.is_err() {
+            self.growing = None;
+        }
+        done
+    }
+
+    fn publish(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+        let repository = Repository::of(self.storage, &self.path, identity_of(&self.db.engine))?;
+        let _shared = repository.lock(false)?;
+        let written = self.write(&repository, Chunks::of_new(&repository));
+        let is_there = self.noted(written)?;
+        let is_over = |growing: &GrowingPoint| growing.is_broken() || growing.is_long();
+        if is_there && !self.growing.as_ref().is_some_and(is_over) {
+            return Ok(());
+        }
+        self.growing = None;
+        let begun = self.begin(&repository, progress)?;
+        self.status.points += 1;
+        self.note_point(&begun);
+        self.growing = Some(begun);
+        Ok(())
+    }
+
+    fn note_point(&mut self, growing: &GrowingPoint) {
+        let Point { number, first_commit, commit, .. } = growing.point;
+        (self.status.point, self.status.first_commit, self.status.commit) = (number, first_commit, commit);
+    }
+
+    /// Publishes what was read. False if the point is not there any more.
+    fn write(&mut self, repository: &Repository<'_>, mut chunks: Chunks<'_>) -> Result<bool> {
+        let Some(mut growing) = self.growing.take() else { return Ok(false) };
+        if growing.has_news() {
+            growing.write(&self.db.engine, &mut chunks)?;
+        }
+        self.status.new_bytes += chunks.written_bytes;
+        let is_there = repository.replace_point(&growing.point, chunks.written > 0)?;
+        if is_there {
+            self.note_point(&growing);
+            self.growing = Some(growing);
+        }
+        Ok(is_there)
+    }
+
+    /// Copies another point. The log is read meanwhile.
+    fn begin(
+        &mut self,
+        repository: &Repository<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<GrowingPoint> {
+        let engine = &self.db.engine;
+        let (mut pace, time_ms) = (Pace::new(self.options)?, now_ms());
+        let (mut chunks, mut log_chunks) = (Chunks::of(repository)?, Chunks::of_new(repository));
+        let capture = engine.capture()?;
+        let mut growing = GrowingPoint::of(point_of(engine, &capture, Vec::new(), time_ms), &capture);
+        let mut read = growing.read_on(engine, Some(&mut log_chunks));
+        let mut step = |step| {
+            if read.is_ok() {
+                read = growing.read_on(engine, Some(&mut log_chunks));
+            }
+            progress(step);
+        };
+        let pieces = copy_parts(engine, repository, &mut chunks, &capture, &mut pace, &mut step)?;
+        read?;
+        growing.point.pieces = pieces;
+        if growing.has_news() {
+            growing.write(engine, &mut log_chunks)?;
+        }
+        repository.add_point(&mut growing.point)?;
+        self.status.new_bytes += chunks.written_bytes + log_chunks.written_bytes;
+        Ok(growing)
+    }
+}

@@ -1,0 +1,284 @@
+//! Logs that are kept: each commit that was in the log can be restored, and nothing else comes of it.
+
+use super::beside::{begin, change, commit_of, follower, writer};
+use super::*;
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+fn keeper(disk: &MemStorage, freshness: Freshness) -> LogKeeper<'_> {
+    follower(disk, freshness).keep_log_with(disk, REPO, CopyOptions::default()).unwrap()
+}
+
+fn points(disk: &MemStorage) -> Vec<PointInfo> {
+    let list = Repository::open_on(disk, REPO).unwrap().points().unwrap();
+    assert_eq!(list.damaged.len(), 0);
+    list.points
+}
+
+/// The commits that some point has.
+fn there(points: &[PointInfo]) -> BTreeSet<u64> {
+    points.iter().flat_map(|p| p.first_commit..=p.commit).collect()
+}
+
+/// Each commit from the first step on, through flushes, compaction, tables that come, go and are renamed, and
+/// value segments whose numbers are given again.
+#[test]
+fn each_commit_since_the_first_step_can_be_restored() {
+    for (freshness, stride) in [(Freshness::Checkpoint, 1), (Freshness::Log, 7), (Freshness::Checkpoint, 20)]
+    {
+        let disk = MemStorage::default();
+        let db = writer(&disk);
+        begin(&db);
+        let mut keeper = keeper(&disk, freshness);
+        let first = keeper.step(|_| {}).unwrap();
+        assert_eq!((first.point, first.commit), (1, commit_of(&db)));
+        let mut expected = BTreeMap::from([(first.commit, contents(&db))]);
+        for n in 0..130 {
+            change(&db, n);
+            expected.insert(commit_of(&db), contents(&db));
+            match n % 43 {
+                // Each of these is a checkpoint, and no frame before it may be missed.
+                11 => db.flush().unwrap(),
+                25 => db.compact().unwrap(),
+                30 => db.sync().unwrap(),
+                _ => {}
+            }
+            if n % stride == 0 {
+                let kept = keeper.step(|_| {}).unwrap();
+                assert_eq!(kept.commit, commit_of(&db), "{n}");
+            }
+        }
+        let kept = keeper.step(|_| {}).unwrap();
+        let points = points(&disk);
+        assert_eq!(kept.points, points.len() as u64);
+        let there = there(&points);
+        if stride == 1 {
+            // A table that was renamed by a checkpoint begins another point.
+            assert_eq!((points.len(), there.last()), (2, Some(&commit_of(&db))), "{points:?}");
+            assert!((first.commit..=commit_of(&db)).all(|commit| there.contains(&commit)), "{points:?}");
+        }
+        assert!(there.len() > 60, "{points:?}");
+        for &commit in &there {
+            let (_, expected) = expected.range(..=commit).next_back().unwrap();
+            assert_eq!(restored(&disk, Which::Commit(commit)).unwrap(), *expected, "commit {commit}");
+        }
+        let repository = Repository::open_on(&disk, REPO).unwrap();
+        let report = repository.verify(|_| {}).unwrap();
+        assert_eq!((report.unused, report.problems), (0, Vec::new()));
+        repository.prune(&"1".parse().unwrap(), |_| {}).unwrap();
+        assert_eq!(restored(&disk, Which::Newest).unwrap(), contents(&db));
+        // It goes on after the point was pruned that it has gone on from, or was not.
+        change(&db, 500);
+        assert_eq!(keeper.step(|_| {}).unwrap().commit, commit_of(&db));
+        assert_eq!(restored(&disk, Which::Newest).unwrap(), contents(&db));
+    }
+}
+
+#[test]
+fn a_step_costs_what_was_committed_and_nothing_if_nothing_was() {
+    let disk = MemStorage::default();
+    let db = writer(&disk);
+    fill(&db, 0, 20_000, 1);
+    let mut keeper = keeper(&disk, Freshness::Checkpoint);
+    let first = keeper.step(|_| {}).unwrap();
+    assert!(first.new_bytes > 200_000, "{first:?}");
+    let before = names(&disk, "saved/chunks");
+    assert_eq!(keeper.step(|_| {}).unwrap(), first);
+    assert_eq!(names(&disk, "saved/chunks"), before);
+    let table = db.open_table("ordered").unwrap();
+    for n in 0..10u8 {
+        table.put([n], vec![n; 1500]).unwrap();
+        let bytes = keeper.status().new_bytes;
+        let kept = keeper.step(|_| {}).unwrap();
+        let new_bytes = kept.new_bytes - bytes;
+        assert!((1500..12_000).contains(&new_bytes), "a value, and a frame: {new_bytes}");
+        assert_eq!((kept.point, kept.points), (1, 1));
+    }
+    // Flushed, and still the log is less than the runs.
+    db.flush().unwrap();
+    table.put("later", "1").unwrap();
+    let kept = keeper.step(|_| {}).unwrap();
+    assert_eq!((kept.point, kept.commit, kept.first_commit), (1, commit_of(&db), first.first_commit));
+    assert_eq!(restored(&disk, Which::Newest).unwrap(), contents(&db));
+}
+
+/// Commits that were flushed before they were logged are in no log. They are in another point.
+#[test]
+fn what_was_never_logged_begins_another_point() {
+    let disk = MemStorage::default();
+    let options = Options::new().memory_bytes(8 << 20).threads(false).durability(Durability::Eventual);
+    let db = Db::open_on(&disk, DB, options).unwrap();
+    begin(&db);
+    let mut keeper = keeper(&disk, Freshness::Checkpoint);
+    let first = keeper.step(|_| {}).unwrap();
+    let table = db.open_table("ordered").unwrap();
+    table.put("logged", "1").unwrap();
+    db.sync().unwrap();
+    let logged = commit_of(&db);
+    for n in 0..100u32 {
+        table.put(n.to_be_bytes(), "flushed").unwrap();
+    }
+    db.flush().unwrap();
+    let kept = keeper.step(|_| {}).unwrap();
+    assert_eq!((kept.points, kept.commit, kept.first_commit), (2, commit_of(&db), commit_of(&db)));
+    let points = points(&disk);
+    assert_eq!(there(&points), [first.commit, logged, kept.commit].into());
+    let found = restored(&disk, Which::Commit(logged)).unwrap();
+    assert_eq!(found["ordered"].get(&b"logged"[..]).map(Vec::as_slice), Some(&b"1"[..]));
+    assert!(!found["ordered"].values().any(|value| value == b"flushed"));
+    let Err(Error::Invalid { detail }) = restored(&disk, Which::Commit(logged + 1)) else { panic!() };
+    assert!(detail.contains(&logged.to_string()) && detail.contains(&kept.commit.to_string()), "{detail}");
+}
+
+#[test]
+fn a_time_is_the_last_commit_that_was_known_then() {
+    let disk = MemStorage::default();
+    let db = writer(&disk);
+    begin(&db);
+    let mut keeper = keeper(&disk, Freshness::Checkpoint);
+    let begun = SystemTime::now();
+    let mut seen = Vec::new();
+    for n in 0..4 {
+        if n > 0 {
+            db.open_table("ordered").unwrap().put("n", [n]).unwrap();
+        }
+        keeper.step(|_| {}).unwrap();
+        std::thread::sleep(Duration::from_millis(3));
+        seen.push((SystemTime::now(), contents(&db)));
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    for (time, expected) in &seen {
+        assert_eq!(restored(&disk, Which::Time(*time)).unwrap(), *expected);
+    }
+    let points = points(&disk);
+    assert_eq!(points.len(), 1);
+    assert!(points[0].time < seen[0].0 && points[0].last_time > seen[2].0 && points[0].last_time < seen[3].0);
+    let Err(Error::Invalid { .. }) = restored(&disk, Which::Time(begun - Duration::from_secs(1))) else {
+        panic!()
+    };
+}
+
+/// The writer is closed and opened again and again, and the log has other chains.
+#[test]
+fn a_log_is_kept_through_the_lives_of_its_writers() {
+    let disk = MemStorage::default();
+    let options = || Options::new().memory_bytes(8 << 20).threads(false).large_value_bytes(512);
+    let open = || Db::open_on(&disk, DB, options()).unwrap();
+    let mut db = open();
+    begin(&db);
+    let mut keeper = keeper(&disk, Freshness::Checkpoint);
+    let first = keeper.step(|_| {}).unwrap();
+    let mut expected = BTreeMap::from([(first.commit, contents(&db))]);
+    for n in 100..160 {
+        if n != 140 {
+            change(&db, n);
+        }
+        expected.insert(commit_of(&db), contents(&db));
+        if n % 6 == 0 {
+            keeper.step(|_| {}).unwrap();
+        }
+        if n % 10 == 9 {
+            db.close().unwrap();
+            db = open();
+        }
+    }
+    assert_eq!(keeper.step(|_| {}).unwrap().commit, commit_of(&db));
+    let there = there(&points(&disk));
+    assert!(there.len() > 30, "{there:?}");
+    for &commit in &there {
+        let (_, expected) = expected.range(..=commit).next_back().unwrap();
+        assert_eq!(restored(&disk, Which::Commit(commit)).unwrap(), *expected, "commit {commit}");
+    }
+}
+
+/// A step that fails leaves the repository as it was, and the next one goes on.
+#[test]
+fn what_fails_is_tried_again_and_a_log_that_lost_its_chunks_is_an_error() {
+    let disk = MemStorage::default();
+    let db = writer(&disk);
+    begin(&db);
+    let mut keeper = keeper(&disk, Freshness::Checkpoint);
+    keeper.step(|_| {}).unwrap();
+    change(&db, 1);
+    // As while it is pruned.
+    let head = disk.open(Path::new("saved/repository"), OpenMode::ReadWrite).unwrap();
+    assert!(head.try_lock(true).unwrap());
+    assert!(matches!(keeper.step(|_| {}), Err(Error::Locked { .. })));
+    drop(head);
+    assert_eq!(keeper.step(|_| {}).unwrap().commit, commit_of(&db));
+    assert_eq!(keeper.status().points, 1, "the same point goes on");
+    assert_eq!(restored(&disk, Which::Newest).unwrap(), contents(&db));
+    let repository = Repository::open_on(&disk, REPO).unwrap();
+    let point = repository.read_point(1).unwrap();
+    let last = point.pieces.last().unwrap();
+    assert!(matches!(last.part, PartId::Log(_)));
+    let path = repository.chunk(last);
+    let whole = bytes_of(&disk, &path);
+    for bit in (0..whole.len() * 8).step_by(997) {
+        let mut bad = whole.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        set_bytes(&disk, &path, &bad);
+        assert!(matches!(restored(&disk, Which::Newest), Err(Error::Corrupt { .. })), "bit {bit}");
+    }
+    // The increment is not needed for what was before it, but its chunk is looked at all the same.
+    disk.remove(&path).unwrap();
+    assert!(matches!(restored(&disk, Which::Newest), Err(Error::Open { .. })));
+}
+
+#[test]
+fn who_does_not_follow_keeps_no_log() {
+    let disk = MemStorage::default();
+    let db = writer(&disk);
+    let refused = db.keep_log_with(&disk, REPO, CopyOptions::default()).map(|_| ());
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+}
+
+/// A busy writer, and a keeper that looks as often as it can.
+#[test]
+fn beside_a_busy_writer_each_commit_that_is_told_can_be_restored() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let disk = MemStorage::default();
+    let options = Options::new().memtable_bytes(64 << 10).memory_bytes(8 << 20).large_value_bytes(256);
+    let db = Db::open_on(&disk, DB, options).unwrap();
+    let (a, b) = (db.table("a", TableKind::Ordered).unwrap(), db.table("b", TableKind::Hash).unwrap());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1u64.. {
+                let mut txn = db.write();
+                let value = vec![n as u8; if n.is_multiple_of(5) { 700 } else { 30 }];
+                for table in [&a, &b] {
+                    txn.put(table, &(n % 97).to_be_bytes(), &value).unwrap();
+                    txn.put(table, b"newest", &n.to_be_bytes()).unwrap();
+                }
+                txn.commit().unwrap();
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let mut keeper = keeper(&disk, Freshness::Checkpoint);
+        while keeper.status().commit < 800 {
+            keeper.step(|_| {}).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let points = points(&disk);
+    let there: Vec<u64> = there(&points).into_iter().collect();
+    assert!(there.len() > 100, "{points:?}");
+    // The number in the tables goes up with the commits.
+    let newest = |commit| {
+        let found = restored(&disk, Which::Commit(commit)).unwrap();
+        if found.len() == 2 {
+            assert_eq!(found["a"], found["b"], "commit {commit}");
+        }
+        let newest = found.get("a").and_then(|a| a.get(&b"newest"[..]));
+        newest.map_or(0, |v| u64::from_be_bytes(v[..].try_into().unwrap()))
+    };
+    let first = there.iter().copied().find(|&commit| newest(commit) > 0).unwrap();
+    let base = first - newest(first);
+    for &commit in there.iter().skip_while(|&&c| c < first).step_by(there.len() / 40 + 1) {
+        assert_eq!(newest(commit), commit - base, "commit {commit}");
+    }
+    db.close().unwrap();
+}
