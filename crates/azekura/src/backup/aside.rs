@@ -34,14 +34,14 @@ pub(super) fn aside<T: Send>(
 /// Tells each step as it comes, and the last one again and again until the next, for those who do something
 /// of their own meanwhile.
 fn tell_on(told: &mpsc::Receiver<Progress>, progress: &mut dyn FnMut(Progress)) {
-    let mut last = Progress::default();
+    let mut last = None;
     loop {
         match told.recv_timeout(TICK) {
-            Ok(step) => last = step,
+            Ok(step) => last = Some(step),
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
-        progress(last);
+        last.into_iter().for_each(&mut *progress);
     }
 }
 

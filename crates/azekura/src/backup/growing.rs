@@ -17,6 +17,8 @@ const LOG_BYTES_SHORT: u64 = 16 << 20;
 const LOG_BYTES_MAX: u64 = 256 << 20;
 /// The most logs of a point.
 const LOGS_MAX: usize = 1000;
+/// Of two readings within so many milliseconds the first has no mark.
+const MARK_MS: u64 = 1000;
 
 /// A point, and what comes behind it.
 pub(super) struct GrowingPoint {
@@ -31,6 +33,8 @@ pub(super) struct GrowingPoint {
     log_bytes: u64,
     /// Runs that the point has.
     runs: HashSet<u64>,
+    /// When commits were read that are not written.
+    marks: Vec<Mark>,
     is_broken: bool,
 }
 
@@ -42,6 +46,8 @@ impl GrowingPoint {
             PartId::Values(_) | PartId::Log(_) => None,
         });
         let runs = runs.collect();
+        // An older file does not say from which commit on its log can be cut.
+        let is_broken = capture.manifest.tables_seq.is_none();
         let end = capture.parts.last().map_or(SUPERBLOCKS_BYTES, |part| align_up(part.offset + part.bytes));
         GrowingPoint {
             since: LogSince::after(capture),
@@ -50,7 +56,8 @@ impl GrowingPoint {
             written: Vec::new(),
             log_bytes: 0,
             runs,
-            is_broken: false,
+            marks: Vec::new(),
+            is_broken,
         }
     }
 
@@ -64,46 +71,75 @@ impl GrowingPoint {
         self.increment.last().is_some() || self.has_chunks()
     }
 
-    /// Whether another point would be cheaper from now on: its new runs are no more than this one's log. Or
-    /// the log is too long.
+    /// Whether another point would be cheaper from now on: its new runs are no more than this one's log.
     pub(super) fn is_long(&self) -> bool {
         let is_known = |run| self.runs.contains(&run);
-        let is_newer = self.since.checkpoint() > self.point.checkpoint;
         let costs_more = || self.log_bytes >= self.since.new_run_bytes(is_known);
-        let is_full = self.log_bytes >= LOG_BYTES_MAX || self.point.manifest.logs.len() >= LOGS_MAX;
-        is_newer && (is_full || self.log_bytes >= LOG_BYTES_SHORT && costs_more())
+        self.is_outdated() && self.log_bytes >= LOG_BYTES_SHORT && costs_more()
+    }
+
+    /// Whether a newer checkpoint was seen than that of the point. Else the log of another point would be as
+    /// long.
+    fn is_outdated(&self) -> bool {
+        self.since.checkpoint() > self.point.checkpoint
     }
 
     /// Whether chunks were written for it that no published point names.
-    pub(super) fn has_chunks(&self) -> bool {
+    fn has_chunks(&self) -> bool {
         !self.written.is_empty()
     }
 
-    /// Reads the log on. What is much is written at once, if it may be, to chunks of no point. REQUIRES: the
-    /// repository's lock is held until a point names them.
-    pub(super) fn read_on(&mut self, engine: &Engine, mut chunks: Option<&mut Chunks<'_>>) -> Result<()> {
-        if self.is_broken {
-            return Ok(());
+    /// Whether what was read is much.
+    pub(super) fn is_full(&self) -> bool {
+        self.increment.is_full()
+    }
+
+    /// Reads the log on.
+    pub(super) fn read_on(&mut self, engine: &Engine) -> Result<()> {
+        let logs = self.point.manifest.logs.len();
+        self.is_broken |= self.is_outdated() && (self.log_bytes >= LOG_BYTES_MAX || logs >= LOGS_MAX);
+        if !self.is_broken {
+            let GrowingPoint { since, increment, .. } = self;
+            let read = engine.read_since(since, &mut |seq, parts, value| increment.add(seq, parts, value))?;
+            self.is_broken = read == Reading::Broken;
+            self.mark();
         }
-        let clock = self.since.clock();
-        let GrowingPoint { point, since, increment, written, log_bytes, .. } = self;
-        let mut to = Behind { point, written, log_bytes };
-        let read = engine.read_since(since, &mut |seq, parts, value| {
-            if let Some(chunks) = chunks.as_deref_mut().filter(|_| increment.is_full()) {
-                to.seal(increment, clock, chunks)?;
-            }
-            increment.add(seq, parts, value)
-        });
-        self.is_broken = read? == Reading::Broken;
+        if self.is_broken {
+            self.since.let_go();
+        }
         Ok(())
+    }
+
+    /// Notes when the last commit was read.
+    fn mark(&mut self) {
+        let mark = Mark { commit: self.since.last(), time_ms: now_ms() };
+        let known =
+            self.marks.last().or(self.point.marks.last()).map_or(self.point.commit, |last| last.commit);
+        if mark.commit <= known {
+            return;
+        }
+        if let Some(last) = self.marks.last_mut()
+            && mark.time_ms < last.time_ms.saturating_add(MARK_MS)
+        {
+            // The earlier time would be wrong.
+            *last = mark;
+            return;
+        }
+        self.marks.push(mark);
+    }
+
+    /// Writes what was read, to chunks of no point. REQUIRES: the repository's lock is held until a point
+    /// names them.
+    pub(super) fn seal(&mut self, chunks: &mut Chunks<'_>) -> Result<()> {
+        let clock = self.since.clock();
+        let GrowingPoint { point, increment, written, log_bytes, marks, .. } = self;
+        Behind { point, written, log_bytes, marks }.seal(increment, clock, chunks)
     }
 
     /// Writes what was read, to chunks, and takes it into the point. What of the file only the system's
     /// memory has is made durable first, so that the database never has less than the point.
     pub(super) fn write(&mut self, engine: &Engine, chunks: &mut Chunks<'_>) -> Result<()> {
-        let clock = self.since.clock();
-        let GrowingPoint { point, increment, written, log_bytes, .. } = self;
-        Behind { point, written, log_bytes }.seal(increment, clock, chunks)?;
+        self.seal(chunks)?;
         engine.sync_followed()?;
         chunks.finish()?;
         self.point.pieces.append(&mut self.written);
@@ -125,6 +161,7 @@ struct Behind<'a> {
     point: &'a mut Point,
     written: &'a mut Vec<Piece>,
     log_bytes: &'a mut u64,
+    marks: &'a mut Vec<Mark>,
 }
 
 impl Behind<'_> {
@@ -146,7 +183,7 @@ impl Behind<'_> {
         self.point.manifest.logs.push(log);
         self.point.manifest.next_id = chain + 1;
         self.point.commit = last;
-        self.point.marks.push(Mark { commit: last, time_ms: now_ms() });
+        self.point.marks.append(self.marks);
         *increment = Increment::new(place(self.point, end));
         Ok(())
     }

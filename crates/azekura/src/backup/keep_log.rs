@@ -22,9 +22,16 @@ use std::time::{Duration, Instant};
 
 /// How often the log is read.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Where the log is broken again and again, points are at least so far apart, unless `every` is less.
+const POINTS_APART: Duration = Duration::from_secs(10);
+/// How often the last of a log is tried to be written while the repository is pruned.
+const LAST_TRIES: u32 = 200;
 
 /// Keeps the log of a database in a repository of backups, while another process writes it:
 /// [`Db::keep_log`] makes one.
+///
+/// From one reading of the log to the next it pins the checkpoint that it has seen: what the writer replaces
+/// or removes meanwhile keeps its space in the file. So one that is not used any more is to be dropped.
 ///
 /// ```
 /// # let path = std::env::temp_dir().join(format!("azekura-doc-keep-log-{}.azk", std::process::id()));
@@ -108,7 +115,8 @@ impl<'s> LogKeeper<'s> {
     }
 
     /// Goes on for as long as `told` says so, which is called twenty times a second. What was committed is
-    /// read as often, and goes to the repository each time that `every` has passed, and at the end.
+    /// read as often, and goes to the repository each time that `every` has passed, and at the end. While a
+    /// point is copied, `told` is called with the progress, and what it says counts when that is done.
     ///
     /// # Errors
     /// As [`step`](Self::step). While the repository is pruned, it is tried again.
@@ -117,50 +125,75 @@ impl<'s> LogKeeper<'s> {
         every: Duration,
         mut told: impl FnMut(&LogKept, Option<Progress>) -> bool,
     ) -> Result<()> {
-        let (mut next, mut goes_on) = (Instant::now(), true);
-        while goes_on {
+        let (mut next, mut begun) = (Instant::now(), None);
+        loop {
             self.read()?;
-            goes_on = told(&self.status, None);
-            if Instant::now() >= next || !goes_on {
+            if !told(&self.status, None) {
+                return self.write_last();
+            }
+            let may_begin = begun.is_none_or(|begun: Instant| begun.elapsed() >= every.min(POINTS_APART));
+            if Instant::now() >= next || self.is_over() && may_begin {
                 let before = self.status;
-                let done = self.publish(&mut |step| {
-                    // Whoever ends it is heard when the point is there.
-                    told(&before, Some(step));
-                });
-                match done {
-                    Err(Error::Locked { .. }) if goes_on => {}
+                let mut goes_on = true;
+                match self.publish(&mut |step| goes_on &= told(&before, Some(step))) {
+                    Err(Error::Locked { .. }) => {}
                     done => done?,
                 }
+                if !goes_on {
+                    return self.write_last();
+                }
                 next = Instant::now() + every;
+                begun = if self.status.points > before.points { Some(Instant::now()) } else { begun };
             }
-            if goes_on {
-                sleep(PAUSE);
+            sleep(PAUSE);
+        }
+    }
+
+    /// Writes what was read, and begins no other point.
+    fn write_last(&mut self) -> Result<()> {
+        for tries in 0.. {
+            let repository = self.repository()?;
+            match repository.lock(false) {
+                Err(Error::Locked { .. }) if tries < LAST_TRIES => sleep(PAUSE),
+                lock => {
+                    let _shared = lock?;
+                    return self.write(&repository);
+                }
             }
         }
         Ok(())
     }
 
-    /// Reads the log on. If that is much, it is published at once. While the repository is pruned, nothing is
-    /// written.
-    fn read(&mut self) -> Result<()> {
-        let Some(growing) = &mut self.growing else { return Ok(()) };
-        let engine = &self.db.engine;
-        let repository = Repository::of(self.storage, &self.path, identity_of(engine))?;
-        let shared = match repository.lock(false) {
-            Err(Error::Locked { .. }) => None,
-            lock => Some(lock?),
-        };
-        let mut chunks = Chunks::of_new(&repository);
-        let read = growing.read_on(engine, shared.is_some().then_some(&mut chunks));
-        let done = match read {
-            Ok(()) if growing.has_chunks() => self.write(&repository, chunks).map(drop),
-            read => read,
-        };
-        self.noted(done)
+    fn repository(&self) -> Result<Repository<'s>> {
+        Repository::of(self.storage, &self.path, identity_of(&self.db.engine))
     }
 
-    /// After an error it is not known what the growing point has. It stays as it was published.
-    fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
+    /// Whether the point cannot go on, or should not.
+    fn is_over(&self) -> bool {
+        self.growing.as_ref().is_none_or(|growing| growing.is_broken() || growing.is_long())
+    }
+
+    /// Reads the log on. If that is much, it is published at once, unless the repository is pruned just now.
+    fn read(&mut self) -> Result<()> {
+        let Some(growing) = &mut self.growing else { return Ok(()) };
+        let read = growing.read_on(&self.db.engine);
+        let is_full = growing.is_full();
+        self.noted(read)?;
+        if !is_full {
+            return Ok(());
+        }
+        let repository = self.repository()?;
+        match repository.lock(false) {
+            Err(Error::Locked { .. }) => Ok(()),
+            lock => {
+                let _shared = lock?;
+                self.write(&repository)
+            }
+        }
+    }
+
+    /// After an error it is not known what was read. The point stays as it was published.
+    fn noted(&mut self, done: Result<()>) -> Result<()> {
         if done.is_err() {
             self.growing = None;
         }
@@ -168,15 +201,12 @@ impl<'s> LogKeeper<'s> {
     }
 
     fn publish(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-        let repository = Repository::of(self.storage, &self.path, identity_of(&self.db.engine))?;
+        let repository = self.repository()?;
         let _shared = repository.lock(false)?;
-        let written = self.write(&repository, Chunks::of_new(&repository));
-        let is_there = self.noted(written)?;
-        let is_over = |growing: &GrowingPoint| growing.is_broken() || growing.is_long();
-        if is_there && !self.growing.as_ref().is_some_and(is_over) {
+        self.write(&repository)?;
+        if !self.is_over() {
             return Ok(());
         }
-        self.growing = None;
         let begun = self.begin(&repository, progress)?;
         self.status.points += 1;
         self.note_point(&begun);
@@ -189,19 +219,21 @@ impl<'s> LogKeeper<'s> {
         (self.status.point, self.status.first_commit, self.status.commit) = (number, first_commit, commit);
     }
 
-    /// Publishes what was read. False if the point is not there any more.
-    fn write(&mut self, repository: &Repository<'_>, mut chunks: Chunks<'_>) -> Result<bool> {
-        let Some(mut growing) = self.growing.take() else { return Ok(false) };
+    /// Publishes what was read. If the point is not there any more, it does not grow any more. REQUIRES: the
+    /// repository's lock.
+    fn write(&mut self, repository: &Repository<'_>) -> Result<()> {
+        // After an error it is not known what the point has. It stays as it was published.
+        let Some(mut growing) = self.growing.take() else { return Ok(()) };
+        let mut chunks = Chunks::of_new(repository);
         if growing.has_news() {
             growing.write(&self.db.engine, &mut chunks)?;
         }
         self.status.new_bytes += chunks.written_bytes;
-        let is_there = repository.replace_point(&growing.point, chunks.written > 0)?;
-        if is_there {
+        if repository.replace_point(&growing.point, chunks.written > 0)? {
             self.note_point(&growing);
             self.growing = Some(growing);
         }
-        Ok(is_there)
+        Ok(())
     }
 
     /// Copies another point. The log is read meanwhile.
@@ -215,10 +247,13 @@ impl<'s> LogKeeper<'s> {
         let (mut chunks, mut log_chunks) = (Chunks::of(repository)?, Chunks::of_new(repository));
         let capture = engine.capture()?;
         let mut growing = GrowingPoint::of(point_of(engine, &capture, Vec::new(), time_ms), &capture);
-        let mut read = growing.read_on(engine, Some(&mut log_chunks));
+        let mut read = growing.read_on(engine);
         let mut step = |step| {
             if read.is_ok() {
-                read = growing.read_on(engine, Some(&mut log_chunks));
+                read = growing.read_on(engine);
+            }
+            if read.is_ok() && growing.is_full() {
+                read = growing.seal(&mut log_chunks);
             }
             progress(step);
         };

@@ -27,6 +27,9 @@ pub(super) fn read_pieces(
     let mut step = Progress { done: 0, total: capture.bytes() };
     let mut pieces = Vec::new();
     let mut buffer = Vec::new();
+    if step.total > 0 {
+        progress(step);
+    }
     for part in &capture.parts {
         for (index, start, len) in cuts(part.bytes) {
             let known = known(part.id, index, u32_of(len));

@@ -30,7 +30,7 @@ use std::time::SystemTime;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The newest point.
+    /// The newest point: that with the last commit.
     Newest,
     /// The point of this number.
     Point(u64),
@@ -38,7 +38,8 @@ pub enum Which {
     /// tells them apart ([`PointInfo::first_commit`]).
     Commit(u64),
     /// The newest point that began at this time or before. Of one whose log was kept
-    /// ([`Db::keep_log`](crate::Db::keep_log)), the last commit that was read from the log by then.
+    /// ([`Db::keep_log`](crate::Db::keep_log)), the last commit that was read from the log by then, to within
+    /// a second.
     Time(SystemTime),
 }
 
@@ -122,28 +123,46 @@ impl Repository<'_> {
         piece.verify(buffer).map_err(inside(&path))
     }
 
-    /// The point that is meant, and the commit if it is an earlier one of its log. A damaged point that is
-    /// newer than the answer is an error, for it might be the answer.
+    /// The point that is meant, and the commit if it is an earlier one of its log. A damaged point with a
+    /// larger number than the answer's is an error, for it might be the answer.
     fn find(&self, which: Which) -> Result<(Point, Option<u64>)> {
         let numbers = self.numbers()?;
-        let newest_first = || numbers.iter().rev().map(|&number| self.read_point(number));
-        let none = |text: String| Error::Invalid { detail: format!("{}: {text}", self.path.display()) };
         match which {
             Which::Point(number) => self.read_point(number).map(|point| (point, None)),
-            Which::Newest => {
-                let newest = newest_first().next().unwrap_or_else(|| Err(none("it has no point".into())));
-                newest.map(|point| (point, None))
-            }
+            Which::Newest => self.find_last(&numbers, "it has no point", |point| Some(point.commit)),
             Which::Commit(commit) => self.find_commit(&numbers, commit).map(|point| (point, Some(commit))),
             Which::Time(time) => {
-                for point in newest_first() {
-                    let point = point?;
-                    if let Some(until) = as_old_as(&point, time) {
-                        return Ok((point, Some(until)));
+                self.find_last(&numbers, "no point is as old as that", |point| as_old_as(point, time))
+            }
+        }
+    }
+
+    /// The point with the largest commit that `of` gives, and that commit. (A point whose log is kept may
+    /// have later ones than points that were made since.)
+    fn find_last(
+        &self,
+        numbers: &[u64],
+        none: &str,
+        of: impl Fn(&Point) -> Option<u64>,
+    ) -> Result<(Point, Option<u64>)> {
+        let (mut last, mut damage): (Option<(Point, u64)>, _) = (None, None);
+        for &number in numbers.iter().rev() {
+            match self.read_point(number) {
+                Ok(point) => {
+                    if let Some(commit) = of(&point)
+                        && last.as_ref().is_none_or(|last| last.1 < commit)
+                    {
+                        last = Some((point, commit));
                     }
                 }
-                Err(none("no point is as old as that".into()))
+                Err(e) if last.is_none() => damage = damage.or(Some(e)),
+                Err(_) => {}
             }
+        }
+        match (damage, last) {
+            (Some(e), _) => Err(e),
+            (None, Some((point, commit))) => Ok((point, Some(commit))),
+            (None, None) => Err(Error::Invalid { detail: format!("{}: {none}", self.path.display()) }),
         }
     }
 

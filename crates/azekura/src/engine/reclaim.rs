@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 /// # drop(t); db.close()?; std::fs::remove_file(&path).unwrap();
 /// # Ok::<(), azekura::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes handled so far.
     pub done: u64,

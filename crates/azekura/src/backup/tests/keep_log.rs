@@ -33,8 +33,14 @@ fn each_commit_since_the_first_step_can_be_restored() {
         let first = keeper.step(|_| {}).unwrap();
         assert_eq!((first.point, first.commit), (1, commit_of(&db)));
         let mut expected = BTreeMap::from([(first.commit, contents(&db))]);
+        // A table that is renamed by a checkpoint changes what is there after the last commit.
+        let mut renamed = Vec::new();
         for n in 0..130 {
+            let before = (commit_of(&db), contents(&db));
             change(&db, n);
+            if commit_of(&db) == before.0 {
+                renamed.push(before);
+            }
             expected.insert(commit_of(&db), contents(&db));
             match n % 43 {
                 // Each of these is a checkpoint, and no frame before it may be missed.
@@ -61,6 +67,12 @@ fn each_commit_since_the_first_step_can_be_restored() {
         for &commit in &there {
             let (_, expected) = expected.range(..=commit).next_back().unwrap();
             assert_eq!(restored(&disk, Which::Commit(commit)).unwrap(), *expected, "commit {commit}");
+        }
+        for point in &points {
+            let found = restored(&disk, Which::Point(point.number)).unwrap();
+            let is_before =
+                renamed.iter().any(|(commit, before)| *commit == point.commit && *before == found);
+            assert!(is_before || found == expected[&point.commit], "{point:?}");
         }
         let repository = Repository::open_on(&disk, REPO).unwrap();
         let report = repository.verify(|_| {}).unwrap();
@@ -223,6 +235,81 @@ fn what_fails_is_tried_again_and_a_log_that_lost_its_chunks_is_an_error() {
     // The increment is not needed for what was before it, but its chunk is looked at all the same.
     disk.remove(&path).unwrap();
     assert!(matches!(restored(&disk, Which::Newest), Err(Error::Open { .. })));
+}
+
+/// A table is renamed, or dropped, by a checkpoint, and commits follow before the log is read again.
+#[test]
+fn what_follows_a_change_that_is_no_commit_is_not_in_the_point_before_it() {
+    for drops in [false, true] {
+        let disk = MemStorage::default();
+        let db = writer(&disk);
+        begin(&db);
+        let mut keeper = keeper(&disk, Freshness::Checkpoint);
+        keeper.step(|_| {}).unwrap();
+        db.open_table("ordered").unwrap().put("before", "1").unwrap();
+        let (before, last_before) = (contents(&db), commit_of(&db));
+        keeper.step(|_| {}).unwrap();
+        match drops {
+            false => db.rename_table("hash", "renamed").unwrap(),
+            true => db.drop_table("hash").unwrap(),
+        }
+        for n in 0..5u8 {
+            db.open_table("ordered").unwrap().put([n], "after").unwrap();
+        }
+        db.flush().unwrap();
+        db.open_table("ordered").unwrap().put("flushed", "1").unwrap();
+        let kept = keeper.step(|_| {}).unwrap();
+        assert_eq!((kept.point, kept.commit), (2, commit_of(&db)));
+        assert_eq!(restored(&disk, Which::Newest).unwrap(), contents(&db));
+        assert_eq!(points(&disk)[0].commit, last_before);
+        assert_eq!(restored(&disk, Which::Point(1)).unwrap(), before);
+    }
+}
+
+/// A point that grows may be newer than one that was made later.
+#[test]
+fn the_newest_point_is_that_with_the_last_commit() {
+    let disk = MemStorage::default();
+    let db = writer(&disk);
+    begin(&db);
+    let mut keeper = keeper(&disk, Freshness::Checkpoint);
+    keeper.step(|_| {}).unwrap();
+    let other = follower(&disk, Freshness::Checkpoint);
+    db.open_table("ordered").unwrap().put("one", "1").unwrap();
+    assert_eq!(other.backup_on(&disk, REPO, |_| {}).unwrap().point, 2);
+    let at_two = (SystemTime::now(), contents(&db));
+    std::thread::sleep(Duration::from_millis(5));
+    db.open_table("ordered").unwrap().put("two", "2").unwrap();
+    assert_eq!(keeper.step(|_| {}).unwrap().point, 1);
+    assert_eq!(restored(&disk, Which::Newest).unwrap(), contents(&db));
+    assert_eq!(restored(&disk, Which::Time(SystemTime::now())).unwrap(), contents(&db));
+    assert_eq!(restored(&disk, Which::Time(at_two.0)).unwrap(), at_two.1);
+    assert_eq!(restored(&disk, Which::Point(2)).unwrap(), at_two.1);
+}
+
+/// It goes on until it is told to end, and what was committed until then is there.
+#[test]
+fn a_keeper_that_runs_has_the_last_commits_when_it_ends() {
+    let disk = MemStorage::default();
+    let db = writer(&disk);
+    begin(&db);
+    let mut keeper = keeper(&disk, Freshness::Checkpoint);
+    let mut rounds = 0;
+    let every = Duration::from_secs(3600);
+    keeper
+        .run(every, |kept, step| {
+            if step.is_some() || kept.point == 0 {
+                return true;
+            }
+            rounds += 1;
+            change(&db, 100 + rounds);
+            rounds < 8
+        })
+        .unwrap();
+    // The last change came after the last reading.
+    let kept = keeper.status();
+    assert!(kept.points == 1 && kept.commit + 4 > commit_of(&db), "{kept:?}, {}", commit_of(&db));
+    assert_eq!(points(&disk)[0].commit, kept.commit);
 }
 
 #[test]

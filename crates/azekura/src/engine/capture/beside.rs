@@ -4,7 +4,7 @@
 //! 2. All frames of its log are read. Then the superblock is looked at. If there is a newer one, all of this
 //!    begins anew. Else what was read belongs to this checkpoint, and the pin keeps the values to which it
 //!    refers. A writer may be faster again and again. In the end the log is read as far only as the manifest
-//!    knows what its commits did with tables: that part is kept by the pin, whatever comes.
+//!    knows its frames to be durable: that part is kept by the pin, whatever comes.
 //! 3. The file is synced. A frame or superblock that was read may have been in the system's memory only, and
 //!    the machine may fail. So no commit of the copy is lost by the source.
 //!
@@ -71,10 +71,12 @@ impl CatchingUp<'_> {
         let Some(looked) = followed.engine.following.checkpoint() else { return Err(Error::Closed) };
         let (block, file) = (Superblock::clone(&looked.block), followed.engine.store.file.as_ref());
         let length = Length { path: self.path, file_bytes: len_of(file)?, read_only: true };
-        let (manifest, extent) = read_manifest(file, &block.manifest, &length)?;
-        let logs = if is_last { Logs::FollowTo(manifest.tables_seq.unwrap_or(0)) } else { Logs::Follow };
+        let (mut manifest, extent) = read_manifest(file, &block.manifest, &length)?;
+        for log in manifest.logs.iter_mut().filter(|log| is_last && log.end_frame == u64::MAX) {
+            log.end_frame = log.durable_below.max(log.first_frame);
+        }
         let found = Found { block, stale_copy: None, manifest, extent };
-        let replayed = read_logs(file, &length, &found, logs)?;
+        let replayed = read_logs(file, &length, &found, Logs::Follow)?;
         Ok((found, replayed))
     }
 }

@@ -86,6 +86,7 @@ struct Chain {
 }
 
 /// Where value segments stand, by their numbers.
+#[derive(Default)]
 struct Places(BTreeMap<u32, Vec<Extent>>);
 
 impl Places {
@@ -122,6 +123,17 @@ impl LogSince {
         LogSince { seen: None, position: Position { last, checkpoint, tables, clock: 0, is_broken: false } }
     }
 
+    /// The last commit that was read.
+    pub(crate) fn last(&self) -> u64 {
+        self.position.last
+    }
+
+    /// Nothing is read any more: the pin goes.
+    pub(crate) fn let_go(&mut self) {
+        self.position.is_broken = true;
+        self.seen = None;
+    }
+
     /// The latest time that a frame has said, in seconds.
     pub(crate) fn clock(&self) -> u32 {
         self.position.clock
@@ -153,8 +165,8 @@ impl CatchingUp<'_> {
         take: &mut TakeCommit<'_>,
     ) -> Result<Reading> {
         for _ in 0..ROUNDS {
-            if let Some(seen) = &mut since.seen {
-                seen.read_on(self.file.as_ref(), &mut since.position, None, take)?;
+            if let Some(seen) = since.seen.as_mut().filter(|_| !since.position.is_broken) {
+                seen.read_on(self.file.as_ref(), &mut since.position, take)?;
             }
             let newest = newest_block_now(self.path, self.file.as_ref())?.number;
             if since.position.is_broken {
@@ -180,21 +192,24 @@ impl CatchingUp<'_> {
         // That a frame knows of a newer checkpoint is no damage while somebody writes.
         let frames = |log: &LogChain| ChainReader::new(block.file_id, u64::MAX, log);
         let chain = |log: &LogChain| Chain { frames: frames(log), records: Stream::default() };
+        let chains = || manifest.logs.iter().map(chain).collect();
         let runs = manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
         let mut seen = SeenCheckpoint {
             number: followed.number,
-            chains: manifest.logs.iter().map(chain).collect(),
+            chains: chains(),
             is_over: false,
             places: Places::of(&manifest),
             runs: runs.map(|r| (r.id, r.meta_at() + u64::from(r.meta_bytes))).collect(),
             _pinned: state.clone(),
         };
-        let mut tables = AsSaid { tables: Tables::of(&manifest), until: manifest.tables_seq };
         let position = &mut since.position;
-        seen.read_on(self.file.as_ref(), position, Some(&mut tables), take)?;
-        // An older file does not say which commits its tables show.
-        let is_sure = tables.until.is_some() && tables.tables == position.tables;
-        position.is_broken |= position.last < manifest.flushed_seq || !is_sure;
+        if !seen.has_tables_of(self.file.as_ref(), position, &manifest)? {
+            position.is_broken = true;
+            return Ok(());
+        }
+        (seen.chains, seen.is_over) = (chains(), false);
+        seen.read_on(self.file.as_ref(), position, take)?;
+        position.is_broken |= position.last < manifest.flushed_seq;
         position.checkpoint = seen.number;
         since.seen = Some(seen);
         Ok(())
@@ -207,42 +222,54 @@ pub(crate) type ReadValue<'a> = dyn Fn(&RecordPart, ValuePointer, &mut Vec<u8>) 
 /// Takes a commit: its number, its parts, and what reads their large values.
 pub(crate) type TakeCommit<'a> = dyn FnMut(u64, Vec<RecordPart>, &ReadValue<'_>) -> Result<bool> + 'a;
 
-/// The tables as a manifest and the log behind it say.
-struct AsSaid {
-    tables: Tables,
-    /// What commits up to this one have done is in the manifest.
-    until: Option<u64>,
-}
+/// Takes a commit of the log: the number of the checkpoint that its frame knows, its own, and its parts.
+type Apply<'a> = dyn FnMut(u64, u64, Vec<RecordPart>) -> Result<()> + 'a;
 
 impl SeenCheckpoint {
-    /// Reads all frames that there are. `tables` notes what all commits have done with tables.
-    fn read_on(
-        &mut self,
-        file: &dyn File,
-        position: &mut Position,
-        mut tables: Option<&mut AsSaid>,
-        take: &mut TakeCommit<'_>,
-    ) -> Result<()> {
-        let SeenCheckpoint { number, chains, is_over, places, .. } = self;
-        let value = |part: &RecordPart, at, out: &mut Vec<u8>| places.read(file, part, at, out);
-        let file_len = len_of(file)?;
-        let seen_before = position.checkpoint;
-        let mut apply = |checkpoint: u64, seq: u64, parts: Vec<RecordPart>| {
-            // Nobody knows what that checkpoint has done with tables.
-            position.is_broken |= seq > position.last && checkpoint > seen_before && checkpoint < *number;
-            if let Some(said) = tables.as_deref_mut()
-                && said.until.is_some_and(|until| seq > until)
-            {
-                said.tables.note(&parts);
+    /// Whether its manifest has the tables that the log has told of until now. What the manifest knows of
+    /// later commits, the log tells first.
+    fn has_tables_of(&mut self, file: &dyn File, position: &Position, manifest: &Manifest) -> Result<bool> {
+        // An older file does not say which commits its tables show.
+        let Some(until) = manifest.tables_seq else { return Ok(false) };
+        let (mut said, mut told) = (Tables::of(manifest), position.tables.clone());
+        let (mut are_same, mut is_compared) = (true, false);
+        self.read_frames(file, &mut |_, seq, parts| {
+            if !is_compared && seq > until.max(position.last) {
+                (are_same, is_compared) = (said == told, true);
             }
+            if seq > until {
+                said.note(&parts);
+            }
+            if seq > position.last {
+                told.note(&parts);
+            }
+            Ok(())
+        })?;
+        Ok(if is_compared { are_same } else { said == told })
+    }
+
+    /// Reads all commits that there are.
+    fn read_on(&mut self, file: &dyn File, position: &mut Position, take: &mut TakeCommit<'_>) -> Result<()> {
+        let (number, seen_before) = (self.number, position.checkpoint);
+        let places = std::mem::take(&mut self.places);
+        let value = |part: &RecordPart, at, out: &mut Vec<u8>| places.read(file, part, at, out);
+        let read = self.read_frames(file, &mut |checkpoint, seq, parts| {
+            // Nobody knows what that checkpoint has done with tables.
+            position.is_broken |= seq > position.last && checkpoint > seen_before && checkpoint < number;
             position.next(seq, parts, &value, take)
-        };
-        let mut clock = 0;
+        });
+        self.places = places;
+        position.clock = self.chains.iter().map(|chain| chain.frames.clock()).fold(position.clock, u32::max);
+        read
+    }
+
+    /// Reads all frames that there are.
+    fn read_frames(&mut self, file: &dyn File, apply: &mut Apply<'_>) -> Result<()> {
+        let SeenCheckpoint { number, chains, is_over, .. } = self;
+        let file_len = len_of(file)?;
         for chain in chains {
-            while !*is_over && chain.read_frame(file, file_len, *number, is_over, &mut apply)? {}
-            clock = clock.max(chain.frames.clock());
+            while !*is_over && chain.read_frame(file, file_len, *number, is_over, apply)? {}
         }
-        position.clock = position.clock.max(clock);
         Ok(())
     }
 }
@@ -255,7 +282,7 @@ impl Chain {
         file_len: u64,
         number: u64,
         is_over: &mut bool,
-        apply: &mut impl FnMut(u64, u64, Vec<RecordPart>) -> Result<()>,
+        apply: &mut Apply<'_>,
     ) -> Result<bool> {
         let placed = match self.frames.next_placed(file, file_len) {
             // Something else stands there by now.
