@@ -53,6 +53,8 @@ pub fn restored(doc: &Doc, repository: &Path, number: u64) -> Vec<u8> {
         assert!(marks.is_sorted() && marks.len() != 1);
         let inside = point.num("first_commit")..=point.num("commit");
         assert!(marks.iter().all(|commit| inside.contains(commit)));
+        let times = point.list("marks").iter().map(|mark| mark.num("time_ms"));
+        assert!(times.min().is_none_or(|first| first == point.num("time_ms")));
     }
 
     let mut file = vec![0; 2 * doc.constant("superblock_bytes") as usize];
