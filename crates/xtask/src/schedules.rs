@@ -13,13 +13,14 @@ const GATE_EACH: u64 = 150;
 /// How many schedules must be enough to notice a canary, which ends the run.
 const CANARY_EACH: u64 = 3000;
 /// Faults of the engine in these builds, and the test that must notice each.
-const CANARIES: [(&str, &str); 6] = [
+const CANARIES: [(&str, &str); 7] = [
     ("publish_first", "group_commits"),
     ("late_snapshot", "snapshots"),
     ("skip_sync", "durable_commits_beside_a_flush"),
     ("replace_blindly", "chunks_that_are_merged"),
     ("ignore_pins", "what_a_follower_has_pinned"),
     ("revoke_silently", "what_was_revoked"),
+    ("read_once", "what_a_follower_has_pinned"),
 ];
 /// The text after the number of schedules in a test's line.
 const COUNTED: &str = " schedules from seed ";

@@ -43,6 +43,7 @@ use super::length::Length;
 use super::memory::{Load, divide};
 use super::state::State;
 use crate::base::error::{Error, Result};
+use crate::base::fault::fault;
 use crate::base::life::Life;
 use crate::base::sync::ArcSwap;
 use crate::base::sync::thread::sleep;
@@ -223,8 +224,14 @@ impl CatchingUp<'_> {
             let number = block.number;
             let watched = follower.watched(self.file, &block);
             let file = watched.clone().map_or_else(|| self.file.clone(), |watched| watched as Arc<dyn File>);
+            // What is not noticed if the number is not read again takes a writer some time.
+            let idle = if fault!("read_once") { TRIES } else { 0 };
+            (0..idle).for_each(|_| sleep(PAUSE));
             let pin = Lease::pin(file.clone(), number).map_err(|e| self.no_pin(e))?;
-            let mut newest = newest_block_now(self.path, self.file.as_ref())?;
+            let mut newest = match fault!("read_once") {
+                true => block.clone(),
+                false => newest_block_now(self.path, self.file.as_ref())?,
+            };
             // All of it: the number may have been given to another checkpoint before it was pinned.
             if newest == block {
                 let pinned = PinnedCheckpoint { block: block.clone(), file, pin, watched };
