@@ -31,10 +31,12 @@ ArrowData = ArrowStream | ArrowArray
 Column = Buffer | ArrowData
 
 class Pin(TypedDict):
-    """A checkpoint that followers read. None: only the writer knows. `age` is in seconds."""
+    """A checkpoint that followers read. None: only the writer knows. `age` is in seconds. A pin that the writer has
+    stopped honouring is `revoked`; None: the file does not tell."""
     checkpoint: int
     age: float | None
     bytes: int | None
+    revoked: bool | None
 
 class Stats(TypedDict):
     """A database in figures."""

@@ -379,6 +379,7 @@ impl Database {
             dict.set_item("checkpoint", pin.checkpoint)?;
             dict.set_item("age", pin.age.map(|age| age.as_secs_f64()))?;
             dict.set_item("bytes", pin.bytes)?;
+            dict.set_item("revoked", pin.revoked)?;
             Ok(dict)
         };
         let pins = stats.pins.iter().map(pin).collect::<PyResult<Vec<_>>>()?;

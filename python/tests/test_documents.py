@@ -6,7 +6,9 @@ import inspect
 import io
 import os
 import re
+import tempfile
 import unittest
+from unittest import mock
 
 import azekura
 from azekura import aio
@@ -22,6 +24,11 @@ pyarrow = library("pyarrow", "pyarrow.parquet")
 
 
 class Documents(TestCase):
+    def setUp(self):
+        super().setUp()
+        # Examples make folders that nobody removes.
+        self.enterContext(mock.patch.object(tempfile, "tempdir", self.folder))
+
     def run_blocks(self, name):
         """Runs a document's blocks one after the other, in a folder of their own; gives how many."""
         with open(os.path.join(ROOT, name), encoding="utf-8") as file:

@@ -25,7 +25,7 @@ class Follow(TestCase):
             seen[0]["a"] = 6
         # Both follow the newest checkpoint.
         pin, = db.stats()["pins"]
-        self.assertEqual(pin, {"checkpoint": log.stats()["checkpoint"], "age": pin["age"], "bytes": pin["bytes"]})
+        self.assertEqual(pin, {"checkpoint": log.stats()["checkpoint"], "age": pin["age"], "bytes": pin["bytes"], "revoked": False})
         with self.assertRaises(ValueError):
             self.follower("everything")
         with self.assertRaises(azekura.CannotOpen):
@@ -53,6 +53,9 @@ class Follow(TestCase):
         self.assertGreater(too_old, 0)
         self.assertEqual(dict(seen.items()), rounds[3])
         self.assertEqual(db.stats()["pinned_bytes"], 0)
+        # The writer does not list what it has revoked; others find it in the file.
+        revoked = self.follower("log").stats()["pins"][0]
+        self.assertEqual((revoked["age"], revoked["bytes"], revoked["revoked"]), (None, 0, True))
         with self.assertRaises(ValueError):
             self.database(pinned_age_max=-1)
 
@@ -73,7 +76,7 @@ class Follow(TestCase):
         self.assertGreater(pin["age"], 0)
         self.assertEqual(json.loads(json.dumps(stats)), stats)
         seen, = self.follower("log").stats()["pins"]
-        self.assertEqual(seen, {"checkpoint": pin["checkpoint"], "age": None, "bytes": None})
+        self.assertEqual(seen, {"checkpoint": pin["checkpoint"], "age": None, "bytes": None, "revoked": False})
         self.assertEqual(snapshot.table(follower.table("t", key=int, value=bytes))[5], bytes([5]) * 200)
 
     def test_a_mirror_may_be_required(self):

@@ -1,7 +1,7 @@
 //! A workload with its sizes: what is compared between peers.
 
 use crate::numbers::grouped;
-use crate::peers::{About, Place};
+use crate::peers::{About, PeerPlace};
 use crate::records::Shape;
 use serde::{Deserialize, Serialize};
 
@@ -174,15 +174,15 @@ impl Case {
             || matches!(self.workload, Workload::Mixed | Workload::Backup);
         // What a helper is told in one message is not seen one by one.
         let in_steps = matches!(self.workload, Workload::Ttl | Workload::Counters | Workload::Feed);
-        let killed_with_us = self.workload != Workload::Recover || about.place != Place::Server;
+        let killed_with_us = self.workload != Workload::Recover || about.place != PeerPlace::Server;
         (self.shape() == Shape::Ascending || !about.ascending_only)
             && (numbers || !about.numbers_only)
-            && !(together && matches!(about.place, Place::Helper(_)))
+            && !(together && matches!(about.place, PeerPlace::Helper(_)))
             && killed_with_us
             && (self.workload != Workload::Index || about.indexes)
             && (self.workload != Workload::Feed || about.feeds)
             && (self.workload != Workload::Backup || about.backs_up)
-            && (!in_steps || about.place == Place::Here)
+            && (!in_steps || about.place == PeerPlace::Here)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::case::{Case, Workload};
 use crate::child;
 use crate::failure::{Failure, Result};
 use crate::job::{Job, Outcome, Part};
-use crate::peers::{self, About, Place};
+use crate::peers::{self, About, PeerPlace};
 use crate::results::{Entrant, Lines, Measurement, Results};
 use crate::warm;
 use crate::workloads::RAW_FILES;
@@ -28,11 +28,11 @@ impl From<&About> for Candidate {
     fn from(about: &About) -> Self {
         let mut caveats = Vec::new();
         match about.place {
-            Place::Here => {}
-            Place::Helper(language) => {
+            PeerPlace::Here => {}
+            PeerPlace::Helper(language) => {
                 caveats.push(format!("runs in a {language} process, by whose clock its calls are measured"));
             }
-            Place::Server => caveats.push("a server; times are those that its client sees".to_owned()),
+            PeerPlace::Server => caveats.push("a server; times are those that its client sees".to_owned()),
         }
         if !about.transactions {
             caveats.push("no transactions".to_owned());

@@ -1061,13 +1061,14 @@ typedef struct {
   /**
    * For how long there has been a newer one, in nanoseconds, as far as this handle knows, which asks at
    * each checkpoint. In a handle that does not write: 0 for the newest checkpoint, and UINT64_MAX for
-   * others, since only the writer knows.
+   * others, since only the writer knows, and where the file cannot be read.
    */
   uint64_t age_ns;
   /**
    * Bytes of the file that cannot be used again because of it. What several keep counts for each. In a
-   * handle that does not write: 0 for the newest checkpoint, and UINT64_MAX for others. All of them
-   * together keep at most what file_bytes of azk_stats has beyond live_bytes.
+   * handle that does not write: 0 for the newest checkpoint and for pins that the file says are revoked,
+   * and UINT64_MAX for others. All of them together keep at most what file_bytes of azk_stats has beyond
+   * live_bytes.
    */
   uint64_t bytes;
 } azk_pin;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// The build of the tests and these commands: the engine with its canaries. None is active unless the
+/// The build of the tests and these commands: the engine with its faults. None is there unless the
 /// environment picks one. So one build serves all of them. The bench runs the engine as users have it.
 pub const FLAGS: &str = "--cfg azekura_canary";
 
@@ -51,7 +51,7 @@ pub fn program(name: &str) -> Result<PathBuf, Failure> {
 }
 
 /// The file of a program in a message of cargo, if it is this one, and not its tests.
-fn program_in(message: &str, name: &str) -> Option<PathBuf> {
+pub fn program_in(message: &str, name: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     let is_it = message["reason"] == "compiler-artifact"
         && message["target"]["name"] == name
@@ -64,37 +64,37 @@ fn program_in(message: &str, name: &str) -> Option<PathBuf> {
 struct Gate {
     arguments: &'static str,
     tried_min: u64,
-    /// The canary that is picked: none, or `fuzzing`, with which checksums are ignored.
-    canary: &'static str,
+    /// The fault that is picked: none, or `fuzzing`, with which checksums are ignored.
+    fault: &'static str,
 }
 
 /// The two that run side by side: one computes, one mostly waits for its children and the disk.
 const BESIDE: [Gate; 2] = [
-    Gate { arguments: "crash --count 90000 --seconds 200 --seed 1", tried_min: 80_000, canary: "" },
-    Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, canary: "" },
+    Gate { arguments: "crash --count 90000 --seconds 200 --seed 1", tried_min: 80_000, fault: "" },
+    Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, fault: "" },
 ];
 
 const GATES: [Gate; 15] = [
-    Gate { arguments: "crash --only long --count 3000 --seconds 12 --seed 1", tried_min: 200, canary: "" },
-    Gate { arguments: "crash --only bulk --count 400 --seconds 8 --seed 1", tried_min: 40, canary: "" },
-    Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, canary: "" },
-    Gate { arguments: "mirror --count 300 --seconds 5 --seed 1", tried_min: 60, canary: "" },
-    Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, canary: "" },
-    Gate { arguments: "flips --count 10000 --seconds 25 --seed 1", tried_min: 1_000, canary: "" },
+    Gate { arguments: "crash --only long --count 3000 --seconds 12 --seed 1", tried_min: 200, fault: "" },
+    Gate { arguments: "crash --only bulk --count 400 --seconds 8 --seed 1", tried_min: 40, fault: "" },
+    Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, fault: "" },
+    Gate { arguments: "mirror --count 300 --seconds 5 --seed 1", tried_min: 60, fault: "" },
+    Gate { arguments: "errors --count 3000 --seconds 20 --seed 1", tried_min: 200, fault: "" },
+    Gate { arguments: "flips --count 10000 --seconds 25 --seed 1", tried_min: 1_000, fault: "" },
     Gate {
         arguments: "flips --every-bit --part 12/100 --count 8000 --seconds 8 --seed 1",
         tried_min: 500,
-        canary: "",
+        fault: "",
     },
-    Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, canary: "" },
-    Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, canary: "" },
+    Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, fault: "" },
+    Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, fault: "" },
     // The commands above serve as controls.
-    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 19, canary: "" },
-    Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, canary: "" },
-    Gate { arguments: "followers --readers 64 --count 2 --seconds 8", tried_min: 1, canary: "" },
-    Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, canary: "" },
-    Gate { arguments: "soak --seconds 12", tried_min: 10_000, canary: "" },
-    Gate { arguments: "fuzz --count 60000 --seconds 20", tried_min: 10_000, canary: "fuzzing" },
+    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 19, fault: "" },
+    Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, fault: "" },
+    Gate { arguments: "followers --readers 64 --count 2 --seconds 8", tried_min: 1, fault: "" },
+    Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, fault: "" },
+    Gate { arguments: "soak --seconds 12", tried_min: 10_000, fault: "" },
+    Gate { arguments: "fuzz --count 60000 --seconds 20", tried_min: 10_000, fault: "fuzzing" },
 ];
 
 /// Runs all commands. Returns their last lines.
@@ -133,7 +133,7 @@ pub fn models() -> Result<(), Failure> {
 
 fn hold(gate: &Gate, program: &Path) -> Result<String, Failure> {
     let mut command = Command::new(program);
-    command.current_dir(runner::root()).env("AZEKURA_CANARY", gate.canary);
+    command.current_dir(runner::root()).env("AZEKURA_CANARY", gate.fault);
     command.args(gate.arguments.split(' '));
     println!("sim {}", gate.arguments);
     let started = Instant::now();

@@ -191,7 +191,7 @@ impl fmt::Display for Tests {
 /// engine there.
 pub fn test(python: &Path, folder: &Path, exchange: Option<&Path>) -> Result<Tests, Failure> {
     let mut command = Command::new(python);
-    // The tests find documents from the root. No canary is active.
+    // The tests find documents from the root. No fault is picked.
     command.args(["-u", "-B", "-W", "error", "-c", ALL_TESTS]).current_dir(folder);
     command.env("AZEKURA_ROOT", runner::root()).env("AZEKURA_CANARY", "");
     exchange.map(|exchange| command.env("AZEKURA_EXCHANGE", exchange));

@@ -10,8 +10,8 @@ use std::process::{Command, ExitCode, Stdio};
 const KINDS: u64 = 2;
 /// Schedules of each kind and test in the test command.
 const GATE_EACH: u64 = 150;
-/// How many schedules must be enough to notice a canary, which ends the run.
-const CANARY_EACH: u64 = 3000;
+/// How many schedules must be enough to notice a fault, which ends the run.
+const FAULT_EACH: u64 = 3000;
 /// Faults of the engine in these builds, and the test that must notice each.
 const CANARIES: [(&str, &str); 7] = [
     ("publish_first", "group_commits"),
@@ -104,22 +104,22 @@ pub fn gate() -> Result<String, Failure> {
     }
     // Each of these runs on one processor.
     std::thread::scope(|scope| {
-        let tries = CANARIES.map(|(canary, name)| scope.spawn(move || notice(canary, name)));
+        let tries = CANARIES.map(|(fault, name)| scope.spawn(move || notice(fault, name)));
         tries.into_iter().try_for_each(|one| one.join().map_err(|_| "a thread panicked".to_owned())?)
     })?;
-    Ok(format!("schedules: tried {tried} violations 0 seed 1; {} canaries noticed", CANARIES.len()))
+    Ok(format!("schedules: tried {tried} violations 0 seed 1; {} faults noticed", CANARIES.len()))
 }
 
 /// Runs a test on a broken engine. It must run, and fail.
-fn notice(canary: &str, name: &str) -> Result<(), Failure> {
+fn notice(fault: &str, name: &str) -> Result<(), Failure> {
     let mut command = test("--quiet");
-    command.arg(name).env("AZEKURA_CANARY", canary).env("AZEKURA_SCHEDULES", CANARY_EACH.to_string());
+    command.arg(name).env("AZEKURA_CANARY", fault).env("AZEKURA_SCHEDULES", FAULT_EACH.to_string());
     let output = command.stderr(Stdio::null()).output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     match text.lines().find(|line| line.starts_with("test result: ")) {
         Some(line) if failures(line) == Some(1) => Ok(()),
-        Some(_) => Err(format!("{name} does not notice the canary {canary}")),
-        None => Err(format!("with the canary {canary} no test ran")),
+        Some(_) => Err(format!("{name} does not notice the fault {fault}")),
+        None => Err(format!("with the fault {fault} no test ran")),
     }
 }
 

@@ -113,9 +113,9 @@ pub struct Stats {
     /// The number of the newest checkpoint. In a follower, of the one that it shows.
     pub checkpoint: u64,
     /// Checkpoints that followers of other handles read ([`Options::follow`](crate::Options::follow)), the
-    /// oldest first. Those whose pins were revoked
-    /// ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max)) are not among them, but in a handle
-    /// that does not write.
+    /// oldest first. In a handle that does not write those whose pins were revoked
+    /// ([`Options::pinned_bytes_max`](crate::Options::pinned_bytes_max)) are among them
+    /// ([`PinStats::revoked`]). None are where the system does not tell.
     pub pins: Vec<PinStats>,
     /// Bytes of the file that are kept only for these. 0 in a handle that does not write.
     pub pinned_bytes: u64,
@@ -152,12 +152,17 @@ pub struct PinStats {
     pub checkpoint: u64,
     /// For how long there has been a newer one, as far as this handle knows. It asks at each checkpoint. In a
     /// handle that does not write: zero for the newest checkpoint, and `None` for others, since only the
-    /// writer knows.
+    /// writer knows. `None` for all where the file cannot be read, so that the newest one is not known.
     pub age: Option<Duration>,
     /// Bytes of the file that cannot be used again because of it. What several pins keep counts for each. In
-    /// a handle that does not write: 0 for the newest checkpoint, and `None` for others. All of them together
-    /// keep at most what `file_bytes` has beyond `live_bytes`.
+    /// a handle that does not write: 0 for the newest checkpoint and for those whose pins were revoked, and
+    /// `None` for others. All of them together keep at most what `file_bytes` has beyond `live_bytes`.
     pub bytes: Option<u64>,
+    /// Whether the writer has stopped honouring its pins: then they keep nothing, and who reads it gets
+    /// `SnapshotTooOld`. A handle that writes does not list such. In others it is what the newest superblock
+    /// says. `None` where that cannot be read, and where a writer without limits has written since pins were
+    /// revoked: then nothing tells which ones these are.
+    pub revoked: Option<bool>,
 }
 
 /// One table in figures, as [`Table::stats`] gives them. Sizes are in bytes.
@@ -315,7 +320,12 @@ pub(super) fn stats(engine: &Engine) -> Stats {
         checkpoint,
         pins: pins
             .into_iter()
-            .map(|PinView { checkpoint, age, bytes }| PinStats { checkpoint, age, bytes })
+            .map(|PinView { checkpoint, age, bytes, is_revoked: revoked }| PinStats {
+                checkpoint,
+                age,
+                bytes,
+                revoked,
+            })
             .collect(),
         pinned_bytes: engine.space.kept_bytes(),
         mirrored_commit: whole.mirrored.acknowledged(),

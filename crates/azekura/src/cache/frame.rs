@@ -63,7 +63,7 @@ const CLAIMED: u32 = 1 << 31;
 const PIN_ATTEMPTS: u32 = 4;
 
 /// Names the frame of a page.
-pub(super) type Slot = AtomicU32;
+pub(super) type FrameSlot = AtomicU32;
 
 /// The header of one frame. Four of them share a cache line. For 512 MiB of frames they take 512 KiB, which
 /// stays in the second-level cache. With a line each they would take 2 MiB, which would not.
@@ -74,7 +74,7 @@ pub(super) struct Frame {
     referenced: AtomicU32,
     /// The slot that names the frame; null while none does. Only the frame's sole owner writes it. It is
     /// followed only under the clock's mutex, under which slots are also freed.
-    owner: AtomicPtr<Slot>,
+    owner: AtomicPtr<FrameSlot>,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -106,7 +106,7 @@ impl Frame {
 
     /// Pins the frame if `slot` still names it by `name` and nobody owns it alone.
     #[inline(always)]
-    fn try_pin(&self, slot: &Slot, name: u32) -> bool {
+    fn try_pin(&self, slot: &FrameSlot, name: u32) -> bool {
         let before = self.state.fetch_add(1, Ordering::Acquire);
         if before & CLAIMED == 0 && slot.load(Ordering::Acquire) == name {
             // Stored only when it changes: that saves a write, and readers keep sharing the line.
@@ -157,7 +157,7 @@ impl Frame {
     }
 
     /// Turns sole ownership into one pin. The owner, which has filled the frame, calls this.
-    pub(super) fn open(&self, slot: &Slot) {
+    pub(super) fn open(&self, slot: &FrameSlot) {
         let owner = std::ptr::from_ref(slot).cast_mut();
         self.owner.store(owner, Ordering::Relaxed);
         self.referenced.store(0, Ordering::Relaxed);
@@ -196,7 +196,7 @@ pub(super) fn name_of(index: usize) -> u32 {
 /// Pins the frame that `slot` names, and returns its index. `None` if it names none, or if its frames keep
 /// being taken away.
 #[inline(always)]
-pub(super) fn pin_named(frames: &[Frame], slot: &Slot) -> Option<usize> {
+pub(super) fn pin_named(frames: &[Frame], slot: &FrameSlot) -> Option<usize> {
     for _ in 0..PIN_ATTEMPTS {
         // Relaxed: a guess, which `try_pin` confirms.
         let name = slot.load(Ordering::Relaxed);
@@ -213,7 +213,7 @@ pub(super) fn pin_named(frames: &[Frame], slot: &Slot) -> Option<usize> {
 /// another loader's frame is there first, pins that one instead. Returns the pinned frame. If it is not
 /// `index`, then `index` is the caller's alone again. `wait` returns once any eviction that was under way
 /// when it was called has cleared its slot.
-pub(super) fn publish(frames: &[Frame], index: usize, slot: &Slot, wait: impl Fn()) -> usize {
+pub(super) fn publish(frames: &[Frame], index: usize, slot: &FrameSlot, wait: impl Fn()) -> usize {
     let name = name_of(index);
     let frame = &frames[index];
     frame.open(slot);

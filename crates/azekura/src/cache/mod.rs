@@ -50,7 +50,7 @@ mod tests;
 use crate::base::prefetch::prefetch_line;
 use crate::base::process::Process;
 use crate::base::sync::atomic::Ordering;
-use frame::{ABSENT, Frame, Slot, index_of, pin_named, publish};
+use frame::{ABSENT, Frame, FrameSlot, index_of, pin_named, publish};
 use page::PageBuffer;
 pub(crate) use page::PageRef;
 use region::Region;
@@ -175,7 +175,7 @@ impl Cache {
     }
 
     /// Frees the frames of a run's slots. REQUIRES: nobody can reach the slots any more.
-    fn release(&self, slots: &[Slot]) {
+    fn release(&self, slots: &[FrameSlot]) {
         let mut clock = self.slow.clock.lock();
         for slot in slots {
             let name = slot.load(Ordering::Relaxed);
@@ -218,7 +218,7 @@ impl<'a> Claim<'a> {
     }
 
     /// Makes the loaded page the page of `slot`, unless another thread was first. Returns the slot's page.
-    fn publish(self, slot: &Slot) -> PageRef<'a> {
+    fn publish(self, slot: &FrameSlot) -> PageRef<'a> {
         let cache = self.cache;
         // An evictor holds the mutex from its claim until it has cleared the slot.
         let wait = || drop(cache.slow.clock.lock());
@@ -241,7 +241,7 @@ impl Drop for Claim<'_> {
 pub(crate) struct PageSlots {
     /// An `Arc` only for its fixed address, which frames keep. Unlike a `Box` it may be moved while raw
     /// pointers into it are in use.
-    slots: OnceLock<Arc<[Slot]>>,
+    slots: OnceLock<Arc<[FrameSlot]>>,
     cache: Arc<Cache>,
     pages: u32,
 }
@@ -328,8 +328,8 @@ impl PageSlots {
         }
     }
 
-    fn new_slots(&self) -> Arc<[Slot]> {
-        (0..self.pages).map(|_| Slot::new(ABSENT)).collect()
+    fn new_slots(&self) -> Arc<[FrameSlot]> {
+        (0..self.pages).map(|_| FrameSlot::new(ABSENT)).collect()
     }
 }
 
@@ -347,7 +347,7 @@ impl Drop for PageSlots {
         for slots in slots.chunks(RELEASE_SLOTS) {
             // Acquire: an evictor's last use of the slot is clearing it. That happens before the slot is
             // freed here.
-            let is_used = |slot: &Slot| slot.load(Ordering::Acquire) != ABSENT;
+            let is_used = |slot: &FrameSlot| slot.load(Ordering::Acquire) != ABSENT;
             if slots.iter().any(is_used) {
                 self.cache.release(slots);
             }

@@ -143,7 +143,10 @@ impl Engine {
         }
         let number = followed.unwrap_or_else(|| self.checkpointer.lock().number);
         let pins = self.store.file.pins().unwrap_or_default();
-        (number, PinView::from_outside(&pins, number))
+        // What is shown may be older than what the file has by now.
+        let newest = newest_block_now(&self.opened.path, self.store.file.as_ref()).ok();
+        let is_revoked = |checkpoint| newest.as_ref()?.pins.is_revoked(checkpoint);
+        (number, PinView::from_outside(&pins, newest.as_ref().map(|block| block.number), is_revoked))
     }
 }
 

@@ -83,6 +83,13 @@ impl PinRules {
         from..self.honoured_from
     }
 
+    /// Whether the pins of a checkpoint are revoked, as far as these rules tell who does not write. A writer
+    /// without limits says nothing of what was revoked before it.
+    pub(crate) fn is_revoked(self, checkpoint: u64) -> Option<bool> {
+        let is_told = self.revocable_from > 0 || checkpoint >= self.honoured_from;
+        is_told.then(|| self.revoked().contains(&checkpoint))
+    }
+
     fn encode(self, b: &mut [u8]) {
         if self != PinRules::default() {
             b[..8].copy_from_slice(&self.revocable_from.to_le_bytes());
@@ -280,6 +287,19 @@ mod tests {
         let parsed = Superblock::parse(&bytes).unwrap();
         assert!(matches!(parsed, Parsed::Valid(b) if b.pins == PinRules::default()));
         assert_eq!((twin_number([0xa5; 16]), twin_number([0; 16])), (None, Some(0)));
+    }
+
+    #[test]
+    fn rules_tell_which_pins_are_revoked_unless_a_writer_without_limits_has_come_since() {
+        let told = |revocable_from, honoured_from| {
+            let rules = PinRules { revocable_from, honoured_from };
+            [3, 4, 7, 8].map(|checkpoint| rules.is_revoked(checkpoint))
+        };
+        assert_eq!(told(0, 0), [Some(false); 4]);
+        assert_eq!(told(4, 0), [Some(false); 4]);
+        assert_eq!(told(4, 8), [Some(false), Some(true), Some(true), Some(false)]);
+        assert_eq!(told(0, 8), [None, None, None, Some(false)]);
+        assert_eq!(told(9, 8), [Some(false); 4], "all that was revoked is honoured again");
     }
 
     #[test]

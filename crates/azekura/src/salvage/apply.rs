@@ -1,5 +1,6 @@
 //! Writes what was found to the new database: table by table, from the oldest version to the newest.
 
+use super::doubt::Doubt;
 use super::indexes;
 use super::input::Input;
 use super::plan::{Group, Plan, TablePlan, UNKNOWN_AGE};
@@ -12,13 +13,14 @@ use crate::base::limits::NAME_BYTES_MAX;
 use crate::engine::Progress;
 use crate::engine::{Db, Durability, Table};
 use crate::format::block::{Block, Tag};
-use crate::format::expiry::Content;
+use crate::format::expiry::{Content, Expiry};
 use crate::format::hidden::is_hidden;
 use crate::format::operand::{Gathered, reference, whole};
 use crate::format::ranges::Ranges;
 use crate::txn::{WriteOptions, WriteTxn};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The size at which a transaction of the new database is committed.
 const BATCH_BYTES: usize = 4 << 20;
@@ -36,6 +38,10 @@ struct Target<'a> {
     only_absent: bool,
     /// Whether it was said that operands may count twice.
     is_unsure: bool,
+    /// Keys that may lack what a lost page had.
+    doubt: Doubt,
+    /// Whether some of its records expire.
+    has_times: bool,
     /// The user's key of the current record.
     key: Vec<u8>,
     /// Keys of a hash table that cannot be recovered, since the hash seed is lost.
@@ -91,20 +97,23 @@ pub(super) fn apply(
             key: Vec::new(),
             unknown_keys: 0,
             is_unsure: false,
+            doubt: Doubt::default(),
+            has_times: false,
         };
         for (age, group) in &table.ages {
             target.only_absent = *age == UNKNOWN_AGE;
             target.write(input, group, &mut Finds { values, report })?;
         }
         target.commit()?;
+        target.doubt.named().for_each(|key| target.name_doubtful(key, report));
         if target.unknown_keys > 0 {
             let n = target.unknown_keys;
             report.lose(format!(
                 "table {name:?}: {n} keys of eight bytes, for the seed of their hashes is lost"
             ));
         }
-        let records = target.table.count()?;
-        report.tables.push(SalvagedTable { name, kind, records });
+        let (ttl, records) = (target.set_ttl(table.ttl_ms, report)?, target.table.count()?);
+        report.tables.push(SalvagedTable { name, kind, records, ttl });
         progress(Progress { done: done as u64 + 1, total });
     }
     // An index that was dropped may have been made again: then the table with the higher id is newer.
@@ -174,6 +183,29 @@ impl Target<'_> {
         self.txn.take().map_or(Ok(()), WriteTxn::commit)
     }
 
+    /// Says how long records live that are put without a time, once all that was found is there.
+    fn set_ttl(&mut self, ttl_ms: Option<u64>, report: &mut SalvageReport) -> Result<Option<Duration>> {
+        let lost = format!("table {:?}: how long its records live if nothing else is said", self.name);
+        let Some(ttl_ms) = ttl_ms else {
+            // Others hardly had such a time.
+            if self.has_times {
+                report.lose(lost);
+            }
+            return Ok(None);
+        };
+        if ttl_ms == 0 {
+            return Ok(None);
+        }
+        let (table, ttl) = (self.table.clone(), Duration::from_millis(ttl_ms));
+        match self.txn().set_usual_ttl(&table, Some(ttl)) {
+            Err(error @ Error::Invalid { .. }) => {
+                report.lose(format!("{lost}: {error}"));
+                self.commit().map(|()| None)
+            }
+            done => done.and_then(|()| self.commit()).map(|()| Some(ttl)),
+        }
+    }
+
     fn note(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes + 64;
         if self.bytes >= BATCH_BYTES { self.commit() } else { Ok(()) }
@@ -191,15 +223,17 @@ impl Target<'_> {
         if self.only_absent {
             runs.reverse();
         }
-        let name = self.name.clone();
+        let (name, mut lost) = (self.name.clone(), Ranges::default());
         for run in runs {
             if self.only_absent {
                 self.commit()?;
             }
-            run.read(input, &name, finds.report, |block, report| {
+            let missing = run.read(input, &name, finds.report, |block, report| {
                 self.take(block, &run.hidden, &mut Finds { values: finds.values, report })
             })?;
+            lost.add_all(&missing);
         }
+        self.doubt.lose(&lost);
         Ok(())
     }
 
@@ -209,7 +243,10 @@ impl Target<'_> {
             let table = self.table.clone();
             let txn = self.txn();
             match &range.end {
-                None if range.start.is_empty() => txn.clear(&table)?,
+                None if range.start.is_empty() => {
+                    txn.clear(&table)?;
+                    self.doubt.settle_all();
+                }
                 // Behind the longest key stands one that is longer, and may be the end of a range.
                 _ if table.kind() == TableKind::Ordered => txn.remove_keys(&table, range.clone())?,
                 // Hash tables are only cleared as a whole.
@@ -228,7 +265,11 @@ impl Target<'_> {
             if hidden.covers(sort_key) || !self.set_key(sort_key) {
                 continue;
             }
-            self.put(block.content(i), finds)?;
+            let content = block.content(i);
+            if !self.only_absent {
+                self.note_doubt(sort_key, content.tag, finds.report);
+            }
+            self.put(content, finds)?;
         }
         Ok(())
     }
@@ -242,6 +283,22 @@ impl Target<'_> {
             !is_unknown && self.kind.user_key(sort_key, self.hash_seed.unwrap_or(0), &mut key).is_ok();
         self.key = key;
         known
+    }
+
+    /// Notes what is merged into a key that a lost page may have had.
+    fn note_doubt(&mut self, sort_key: &[u8], tag: Tag, report: &mut SalvageReport) {
+        if tag != Tag::Operand {
+            self.doubt.settle(sort_key);
+        } else if let Some(key) = self.doubt.merge(sort_key, || shown(&self.key)) {
+            self.name_doubtful(&key, report);
+        }
+    }
+
+    fn name_doubtful(&self, key: &str, report: &mut SalvageReport) {
+        report.lose(format!(
+            "table {:?}: what {key} had before, if a lost page had it; what was merged into it since is there",
+            self.name
+        ));
     }
 
     /// Without the manifest it is not known which operands are in other runs, too.
@@ -268,6 +325,7 @@ impl Target<'_> {
         let is_apart = tag == Tag::Operand && reference(value).is_some();
         let operand =
             if is_apart { finds.operand(value).map(Cow::Owned) } else { Some(Cow::Borrowed(value)) };
+        self.has_times |= expiry != Expiry::NEVER;
         let txn = self.txn();
         let done = match tag {
             Tag::Put | Tag::Expiring => txn.put_expiring(&table, &key, value, expiry),

@@ -1,4 +1,5 @@
-//! What commits have done with tables: how these are called since then, and which are gone.
+//! What commits have done with tables: how these are called since then, how long their records live, and
+//! which are gone.
 
 use super::log::{Commit, Commits};
 use crate::format::frame::TableChange;
@@ -10,6 +11,7 @@ pub(super) struct Fates {
     renamed: HashMap<u32, (u64, String)>,
     dropped: HashMap<u32, Dropped>,
     made: HashMap<u32, u64>,
+    lives: HashMap<u32, (u64, u64)>,
 }
 
 /// The newest commit that drops a table.
@@ -40,8 +42,12 @@ impl Fates {
                     }
                     Some(TableChange::Made(table)) => {
                         fates.made.insert(table.id, seq);
+                        fates.lives.insert(table.id, (seq, table.ttl_ms));
                     }
-                    Some(TableChange::Dropped(_) | TableChange::Lives(..)) | None => {}
+                    Some(TableChange::Lives(id, ttl_ms)) => {
+                        fates.lives.insert(*id, (seq, *ttl_ms));
+                    }
+                    Some(TableChange::Dropped(_)) | None => {}
                 }
             }
         }
@@ -71,5 +77,11 @@ impl Fates {
     /// The name that a commit after this one gave the table.
     pub(super) fn name_after(&self, id: u32, seq: u64) -> Option<&str> {
         self.renamed.get(&id).filter(|(at, _)| *at > seq).map(|(_, name)| name.as_str())
+    }
+
+    /// How long the table's records live if nothing else is said, as a commit after this one says, in
+    /// milliseconds. 0: until they are removed.
+    pub(super) fn ttl_after(&self, id: u32, seq: u64) -> Option<u64> {
+        self.lives.get(&id).filter(|(at, _)| *at > seq).map(|&(_, ttl_ms)| ttl_ms)
     }
 }

@@ -16,6 +16,7 @@
 //! believed only as far as checksums hold and lengths fit the file.
 
 mod apply;
+mod doubt;
 mod entries;
 mod fates;
 mod identity;
@@ -53,15 +54,20 @@ use values::Values;
 /// goes for commits in whole frames of the log, also behind missing frames. If the newest version of a key
 /// was lost, an older one may be found.
 ///
-/// Indexes are made anew from the records that were found, where it can be read what they are of.
+/// What was merged into a value that is lost, or into one that a lost page may have had, is there as if
+/// there had been nothing before. The report names the keys of which that is so.
+///
+/// Indexes are made anew from the records that were found, where it can be read what they are of. How long
+/// the records of a table live if nothing else is said is what the manifest or the log says.
 ///
 /// If the newest manifest is damaged ([`SalvageReport::manifest`]), records and tables that were deleted or
 /// replaced may be back: free space looks the same as the rest then. Salvage knows which of two versions is
 /// newer if the meta blocks of their runs are whole. A table is left out, and reported, if a commit in the
 /// log has dropped it and nothing newer of it is found. Records that only that manifest held, as those of
-/// small tables, are lost with it. If only commits of a table are left, without the one that made it, the
-/// table gets a number for a name. If no key tells its kind, it is taken for an ordered one, and the report
-/// says so.
+/// small tables, are lost with it. So is how long the records of a table live if nothing else is said,
+/// unless the log has the commit that says so, and that is reported where records expire. If only commits of
+/// a table are left, without the one that made it, the table gets a number for a name. If no key tells its
+/// kind, it is taken for an ordered one, and the report says so.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("azekura-doc-salvage-{}", std::process::id()));

@@ -40,6 +40,9 @@ pub(super) struct Group {
 pub(super) struct TablePlan {
     pub(super) name: String,
     pub(super) kind: TableKind,
+    /// How long its records live if nothing else is said, in milliseconds. 0: until they are removed. None:
+    /// nothing tells.
+    pub(super) ttl_ms: Option<u64>,
     /// Oldest first. Without a manifest a key is twice the number of a commit or a run's `newest`, plus one
     /// for runs: a commit comes before the runs that hold it.
     pub(super) ages: BTreeMap<u64, Group>,
@@ -74,7 +77,8 @@ pub(super) fn by_manifest(
             }
             ages.insert(age as u64, group);
         }
-        plan.insert(table.id, TablePlan { name: table.name.to_string(), kind: table.kind, ages });
+        let (name, ttl_ms) = (table.name.to_string(), Some(table.ttl_ms));
+        plan.insert(table.id, TablePlan { name, kind: table.kind, ttl_ms, ages });
     }
     for (id, few) in &manifest.few {
         if let Some(table) = plan.get_mut(id) {
@@ -100,7 +104,7 @@ pub(super) fn by_manifest(
             }
         }
     }
-    meet(&mut plan, &fates, |_| (known_until, known_until), report);
+    meet(&mut plan, &fates, |_| AsOf { name: known_until, there: known_until, ttl: known_until }, report);
     plan
 }
 
@@ -178,7 +182,12 @@ pub(super) fn by_identity(
                 names.insert(table, name);
             }
         }
-        plan.entry(table).or_insert_with(|| TablePlan { name: String::new(), kind, ages: BTreeMap::new() });
+        plan.entry(table).or_insert_with(|| TablePlan {
+            name: String::new(),
+            kind,
+            ttl_ms: None,
+            ages: BTreeMap::new(),
+        });
         ages.push((table, newest, id, RunPlan::found(identity, id, run, info.map(|i| i.2))));
     }
     let fates = Fates::of(&commits);
@@ -193,25 +202,18 @@ pub(super) fn by_identity(
         parts.extend(few);
         parts.sort_by_key(|p| p.0);
     }
-    for (id, (name, kind)) in &known.tables {
-        let table = logged.entry(*id).or_default();
-        *table = Logged { name: Some(name.clone()), kind: Some(*kind) };
-    }
+    logged.extend(known.tables.iter().map(|(id, table)| (*id, table.clone())));
     for (id, table) in logged {
         match plan.get_mut(&id) {
-            Some(planned) => planned.name = table.name.unwrap_or_default(),
+            Some(planned) => {
+                (planned.name, planned.ttl_ms) = (table.name.unwrap_or_default(), table.ttl_ms);
+            }
             None => drop(plan.insert(id, table.plan(id, report))),
         }
     }
     place(&mut plan, ages, parts);
     name_all(&mut plan, &names, &known);
-    let older_until = older.map_or(0, |older| older.tables_seq.unwrap_or(older.flushed_seq));
-    let known_as_of = |id| {
-        let (of_label, is_known) =
-            (names.get(&id).map_or(0, |label| label.0), known.tables.contains_key(&id));
-        if is_known { (older_until, older_until.max(of_label)) } else { (of_label, of_label) }
-    };
-    meet(&mut plan, &fates, known_as_of, report);
+    meet(&mut plan, &fates, |id| known.as_of(id, names.get(&id).map_or(0, |label| label.0)), report);
     plan
 }
 
@@ -230,17 +232,24 @@ fn name_all(plan: &mut Plan, names: &Names, known: &Known<'_>) {
     }
 }
 
-/// Gives tables their newest names, leaves out what was dropped, and reports that. `known_as_of` gives two
-/// commits for a table: how recent the name in the plan is, and when the table is last known to have been
-/// there.
-fn meet(plan: &mut Plan, fates: &Fates, known_as_of: impl Fn(u32) -> (u64, u64), report: &mut SalvageReport) {
+/// Up to which commits it is known of a table what the plan says of it.
+struct AsOf {
+    name: u64,
+    /// When it is last known to have been there.
+    there: u64,
+    ttl: u64,
+}
+
+/// Gives tables their newest names and times to live, leaves out what was dropped, and reports that.
+fn meet(plan: &mut Plan, fates: &Fates, known_as_of: impl Fn(u32) -> AsOf, report: &mut SalvageReport) {
     let mut gone = Vec::new();
     plan.retain(|&id, table| {
-        let (name_as_of, there_as_of) = known_as_of(id);
-        if let Some(name) = fates.name_after(id, name_as_of) {
+        let as_of = known_as_of(id);
+        if let Some(name) = fates.name_after(id, as_of.name) {
             table.name = name.to_owned();
         }
-        let dropped = fates.dropped_after(id, there_as_of);
+        table.ttl_ms = fates.ttl_after(id, as_of.ttl).or(table.ttl_ms);
+        let dropped = fates.dropped_after(id, as_of.there);
         gone.extend(dropped.map(|seq| (what_is(&table.name), seq)));
         dropped.is_none()
     });
@@ -282,16 +291,20 @@ fn report_dropped(gone: &[(String, u64)], report: &mut SalvageReport) {
 /// What an older manifest says.
 #[derive(Default)]
 struct Known<'a> {
-    tables: HashMap<u32, (String, TableKind)>,
+    /// The commit up to which it knows of tables.
+    until: u64,
+    tables: HashMap<u32, Told>,
     /// For each run its table, its age, and where it is.
     runs: HashMap<u64, (u32, u64, &'a RunInfo)>,
 }
 
 impl Known<'_> {
     fn of(manifest: &Manifest) -> Known<'_> {
-        let mut known = Known::default();
+        let until = manifest.tables_seq.unwrap_or(manifest.flushed_seq);
+        let mut known = Known { until, ..Known::default() };
         for table in &manifest.tables {
-            known.tables.insert(table.id, (table.name.to_string(), table.kind));
+            let (name, kind, ttl_ms) = (Some(table.name.to_string()), Some(table.kind), Some(table.ttl_ms));
+            known.tables.insert(table.id, Told { name, kind, ttl_ms });
             for level in &table.levels {
                 known.runs.extend(level.runs.iter().map(|r| (r.id, (table.id, level.newest, r))));
             }
@@ -302,7 +315,16 @@ impl Known<'_> {
     /// The table of a run, and the table's kind.
     fn owner(&self, run: u64) -> Option<(u32, TableKind)> {
         let table = self.runs.get(&run)?.0;
-        Some((table, self.tables.get(&table)?.1))
+        Some((table, self.tables.get(&table)?.kind?))
+    }
+
+    /// Up to which commits it is known what the plan says of a table whose newest label is of commit `label`.
+    fn as_of(&self, id: u32, label: u64) -> AsOf {
+        if self.tables.contains_key(&id) {
+            return AsOf { name: self.until, there: self.until.max(label), ttl: self.until };
+        }
+        // Labels say nothing of times.
+        AsOf { name: label, there: label, ttl: 0 }
     }
 }
 
@@ -312,26 +334,29 @@ fn owner(run: &FoundRun) -> Option<(u32, TableKind)> {
     by_label.or(run.place.map(|p| (p.table, p.kind)))
 }
 
-/// What the log says of a table.
-#[derive(Default)]
-struct Logged {
+/// What the log, or an older manifest, says of a table.
+#[derive(Default, Clone)]
+struct Told {
     name: Option<String>,
     kind: Option<TableKind>,
+    /// As in the plan.
+    ttl_ms: Option<u64>,
 }
 
 /// The tables of commits: as the commit says that made the table, else as the keys suggest.
 fn logged<'a>(
     parts: impl IntoIterator<Item = &'a RecordPart>,
     hash_seed: Option<u64>,
-) -> BTreeMap<u32, Logged> {
-    let mut tables = BTreeMap::<u32, Logged>::new();
+) -> BTreeMap<u32, Told> {
+    let mut tables = BTreeMap::<u32, Told>::new();
     // Neither says that there is a table.
     let says_nothing = |change: &_| matches!(change, Some(TableChange::Dropped(_) | TableChange::Lives(..)));
     for part in parts.into_iter().filter(|part| !says_nothing(&part.change)) {
         let table = tables.entry(part.table).or_default();
         match &part.change {
             Some(TableChange::Made(made)) => {
-                *table = Logged { name: Some(made.name.to_string()), kind: Some(made.kind) }
+                let ttl_ms = Some(made.ttl_ms);
+                *table = Told { name: Some(made.name.to_string()), kind: Some(made.kind), ttl_ms };
             }
             Some(_) => {}
             None => table.kind = table.kind.or_else(|| kind_of(&part.block, hash_seed)),
@@ -340,13 +365,14 @@ fn logged<'a>(
     tables
 }
 
-impl Logged {
+impl Told {
     fn plan(self, id: u32, report: &mut SalvageReport) -> TablePlan {
         if self.kind.is_none() {
             report.lose(format!("table {id}: of which kind it is; it is taken for an ordered one"));
         }
         let name = self.name.unwrap_or_else(|| format!("table-{id}"));
-        TablePlan { name, kind: self.kind.unwrap_or(TableKind::Ordered), ages: BTreeMap::new() }
+        let kind = self.kind.unwrap_or(TableKind::Ordered);
+        TablePlan { name, kind, ttl_ms: self.ttl_ms, ages: BTreeMap::new() }
     }
 }
 

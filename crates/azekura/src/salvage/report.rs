@@ -1,6 +1,7 @@
 //! What a salvage has found, and what it has not.
 
 use crate::base::key::TableKind;
+use std::time::Duration;
 
 /// A table with something found.
 ///
@@ -27,6 +28,8 @@ pub struct SalvagedTable {
     pub kind: TableKind,
     /// How many records it has in the new database.
     pub records: u64,
+    /// How long its records live if nothing else is said, there too. None: until they are removed.
+    pub ttl: Option<Duration>,
 }
 
 /// What a salvage has found. The counts of pages and values include versions that newer ones have replaced.

@@ -62,21 +62,24 @@ impl RunPlan {
         self.fence.as_ref().map_or(NONE, |f| &f.ranges)
     }
 
-    /// Calls `take` with the records of each whole page, and reports what is missing.
+    /// Calls `take` with the records of each whole page, and reports what is missing. Returns the keys that
+    /// missing pages may have had.
     pub(super) fn read(
         &self,
         input: &Input,
         table: &str,
         report: &mut SalvageReport,
         mut take: impl FnMut(&Block, &mut SalvageReport) -> crate::Result<()>,
-    ) -> crate::Result<()> {
+    ) -> crate::Result<Ranges> {
         let (mut unit, mut gaps) = (0u32, Vec::<Gap>::new());
+        let mut missing = Missing::before(self.info.as_ref());
         let mut block = Block::new(None);
         let mut any = false;
         while unit < self.end() {
             let page = self.page(input, unit).filter(|page| decode(&page.0, &mut block));
             let Some((_, units)) = page else {
                 let next = self.next_place(input, unit);
+                missing.is_open = true;
                 match gaps.last_mut().filter(|g| g.1 == unit) {
                     Some(gap) => gap.1 = next,
                     None => gaps.push((unit, next)),
@@ -85,13 +88,14 @@ impl RunPlan {
                 continue;
             };
             any = true;
+            missing.end_at(&block);
             report.pages += 1;
             take(&block, report)?;
             unit = unit.saturating_add(units);
         }
         report.runs += u64::from(any);
         gaps.iter().for_each(|gap| self.report_gap(*gap, table, report));
-        Ok(())
+        Ok(missing.end(self.info.as_ref()))
     }
 
     /// The records of its first page, if that is whole.
@@ -182,6 +186,46 @@ impl RunPlan {
     /// The pages whose first unit is in a gap.
     fn pages_in(&self, fence: &Meta, (from, to): Gap) -> impl Iterator<Item = usize> {
         (0..fence.pages()).filter(move |&i| (from..to).contains(&fence.unit_of(i)))
+    }
+}
+
+/// The keys that missing pages may have had: those between the last key before them and the first one behind
+/// them.
+struct Missing {
+    keys: Ranges,
+    /// The least key that may be missing after what was found.
+    before: Vec<u8>,
+    /// Whether a page is missing there.
+    is_open: bool,
+}
+
+impl Missing {
+    fn before(run: Option<&RunInfo>) -> Missing {
+        let before = run.map_or(Vec::new(), |run| run.min.clone());
+        Missing { keys: Ranges::default(), before, is_open: false }
+    }
+
+    /// A page is there with these records.
+    fn end_at(&mut self, block: &Block) {
+        let Some(last) = block.len().checked_sub(1) else { return };
+        let mut tmp = [0; 8];
+        if std::mem::take(&mut self.is_open) {
+            let (start, end) = (std::mem::take(&mut self.before), block.key(0, &mut tmp).to_vec());
+            self.keys.add(Range { start, end: Some(end) });
+        }
+        // The least key behind that one.
+        self.before.clear();
+        self.before.extend_from_slice(block.key(last, &mut tmp));
+        self.before.push(0);
+    }
+
+    /// No page follows.
+    fn end(mut self, run: Option<&RunInfo>) -> Ranges {
+        if self.is_open {
+            let end = run.map(|run| [&run.max[..], &[0]].concat());
+            self.keys.add(Range { start: self.before, end });
+        }
+        self.keys
     }
 }
 

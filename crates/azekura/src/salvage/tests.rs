@@ -1,6 +1,8 @@
 //! Salvage of small files, damaged in chosen places. (The crate `sim` tries random damage.)
 
+mod lists;
 mod tables;
+mod times;
 
 use super::*;
 use crate::api::{Durability, Options};
@@ -109,6 +111,9 @@ impl World {
         let report = salvage_on(&self.storage, PATH, &out, |_| {}).unwrap();
         assert!(self.bytes() == before, "the damaged file was changed");
         assert!(out.check(|_| {}).unwrap().problems.is_empty());
+        for table in &report.tables {
+            assert_eq!(out.open_table(&table.name).unwrap().usual_ttl(), table.ttl, "{}", table.name);
+        }
         let records = |name: &str| {
             out.open_table(name).unwrap().cursor().unwrap().owned().map(|r| r.unwrap()).collect()
         };

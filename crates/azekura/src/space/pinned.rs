@@ -63,17 +63,28 @@ pub(crate) struct PinView {
     pub(crate) age: Option<Duration>,
     /// Bytes that it keeps from being used again. None: only the writer knows.
     pub(crate) bytes: Option<u64>,
+    /// Whether it is not honoured any more. None: the file does not tell.
+    pub(crate) is_revoked: Option<bool>,
 }
 
 impl PinView {
-    /// What who does not write knows of the pins on these checkpoints: those of the newest keep nothing yet.
-    pub(crate) fn from_outside(pins: &[RangeInclusive<u64>], newest: u64) -> Vec<PinView> {
+    /// What who does not write knows of the pins on these checkpoints. `newest` is the newest checkpoint,
+    /// whose pins keep nothing yet, and `is_revoked` what the file tells of others. None: the file could not
+    /// be read.
+    pub(crate) fn from_outside(
+        pins: &[RangeInclusive<u64>],
+        newest: Option<u64>,
+        is_revoked: impl Fn(u64) -> Option<bool>,
+    ) -> Vec<PinView> {
         let view = |pin: RangeInclusive<u64>| {
-            let is_newest = *pin.start() >= newest;
+            let checkpoint = *pin.start();
+            let is_newest = newest.is_some_and(|newest| checkpoint >= newest);
+            let is_revoked = if is_newest { Some(false) } else { is_revoked(checkpoint) };
             PinView {
-                checkpoint: *pin.start(),
+                checkpoint,
                 age: is_newest.then_some(Duration::ZERO),
-                bytes: is_newest.then_some(0),
+                bytes: (is_newest || is_revoked == Some(true)).then_some(0),
+                is_revoked,
             }
         };
         pins.iter().flat_map(single).map(view).collect()
@@ -257,6 +268,7 @@ impl Pinned {
             checkpoint: *pin.checkpoints.start(),
             age: Some(pin.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))),
             bytes: Some(bytes(pin)),
+            is_revoked: Some(false),
         };
         self.pins.iter().map(view).collect()
     }
@@ -404,12 +416,21 @@ mod tests {
     }
 
     #[test]
-    fn from_outside_only_pins_of_the_newest_checkpoint_are_known_to_keep_nothing() {
-        let seen = PinView::from_outside(&[3..=5, 9..=9], 5);
-        let nothing = (Some(Duration::ZERO), Some(0));
-        let known: Vec<_> = seen.iter().map(|view| (view.checkpoint, (view.age, view.bytes))).collect();
-        assert_eq!(known, [(3, (None, None)), (4, (None, None)), (5, nothing), (9, nothing)]);
-        let many = PinView::from_outside(&[1..=SINGLE_PINS_MAX + 1], 5);
+    fn from_outside_only_pins_of_the_newest_checkpoint_and_revoked_ones_are_known_to_keep_nothing() {
+        // Of checkpoint 2 the file does not tell, and those below 4 are revoked.
+        let rules = |checkpoint: u64| if checkpoint == 2 { None } else { Some(checkpoint < 4) };
+        let known = |newest, rules: &dyn Fn(u64) -> Option<bool>| -> Vec<_> {
+            let seen = PinView::from_outside(&[2..=5, 9..=9], newest, rules);
+            seen.iter().map(|view| (view.checkpoint, view.age, view.bytes, view.is_revoked)).collect()
+        };
+        let newest = |checkpoint| (checkpoint, Some(Duration::ZERO), Some(0), Some(false));
+        let (unknown, revoked) = ((2, None, None, None), (3, None, Some(0), Some(true)));
+        let honoured = (4, None, None, Some(false));
+        assert_eq!(known(Some(5), &rules), [unknown, revoked, honoured, newest(5), newest(9)]);
+        // Which is the newest is not known: none has an age, and none keeps nothing.
+        let all = [2, 3, 4, 5, 9].map(|checkpoint| (checkpoint, None, None, None));
+        assert_eq!(known(None, &|_| None), all);
+        let many = PinView::from_outside(&[1..=SINGLE_PINS_MAX + 1], Some(5), |_| None);
         assert_eq!(many.len(), 1, "a lock on very many is one pin");
     }
 }

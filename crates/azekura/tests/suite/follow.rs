@@ -146,7 +146,7 @@ fn a_pinned_checkpoint_stays_while_the_writer_replaces_compacts_and_shrinks() {
         has_round(&follower, 0);
         assert_eq!(db.stats().pins.len(), 1);
         let pin = db.stats().pins[0];
-        assert_eq!((pin.bytes, pin.age), (Some(0), Some(Duration::ZERO)));
+        assert_eq!((pin.bytes, pin.age, pin.revoked), (Some(0), Some(Duration::ZERO), Some(false)));
         let held = follower.read();
         let large = followed.get_ref(key(10)).unwrap().unwrap();
         for round in 1..12 {
@@ -171,6 +171,7 @@ fn a_pinned_checkpoint_stays_while_the_writer_replaces_compacts_and_shrinks() {
         let known: Vec<_> = seen.pins.iter().map(|pin| (pin.checkpoint, pin.age, pin.bytes)).collect();
         let [old, newest] = [0, 1].map(|n| stats.pins[n].checkpoint);
         assert_eq!(known, [(old, None, None), (newest, Some(Duration::ZERO), Some(0))], "from outside");
+        assert!(seen.pins.iter().all(|pin| pin.revoked == Some(false)), "{:?}", seen.pins);
         assert!(
             stats.pinned_bytes <= seen.file_bytes - seen.live_bytes,
             "{} of {seen:?}",

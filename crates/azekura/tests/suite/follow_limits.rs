@@ -3,7 +3,7 @@
 
 use crate::common::Rng;
 use azekura::storage::{MemStorage, Storage};
-use azekura::{Db, Durability, Error, Freshness, Options, ReadTxn, Table, TableKind};
+use azekura::{Db, Durability, Error, Freshness, Options, PinStats, ReadTxn, Table, TableKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,18 @@ fn has_round(db: &Db, round: u64) {
     assert_eq!(too_old(&db.read(), &db.open_table("t").unwrap(), round), 0);
 }
 
+/// What a handle that does not write knows of pins.
+fn pins_from_outside(path: &Path) -> Vec<PinStats> {
+    follower(path, Freshness::Checkpoint).stats().pins
+}
+
+/// What is known of the pins of a checkpoint that is not the newest: bytes, and whether they are revoked.
+fn known_of(pins: &[PinStats], checkpoint: u64) -> (Option<u64>, Option<bool>) {
+    let pin = pins.iter().find(|pin| pin.checkpoint == checkpoint).expect("its pin");
+    assert_eq!(pin.age, None, "only the writer knows");
+    (pin.bytes, pin.revoked)
+}
+
 #[test]
 fn a_snapshot_beyond_the_limit_is_too_old_and_the_next_one_is_right() {
     for mapped in [true, false] {
@@ -76,7 +88,7 @@ fn a_snapshot_beyond_the_limit_is_too_old_and_the_next_one_is_right() {
             let follower = options().freshness(freshness).mapped(mapped).open(&path).unwrap();
             let followed = follower.open_table("t").unwrap();
             has_round(&follower, 0);
-            let (held, unread) = (follower.read(), follower.read());
+            let (held, unread, held_at) = (follower.read(), follower.read(), db.stats().checkpoint);
             let in_hand = (0..40).map(|i| followed.get_ref(key(i)).unwrap().unwrap());
             let in_hand: Vec<_> = in_hand.collect();
             let mut cursor = unread.cursor(&followed).unwrap();
@@ -107,6 +119,10 @@ fn a_snapshot_beyond_the_limit_is_too_old_and_the_next_one_is_right() {
             let stats = db.stats();
             assert_eq!(stats.pins.len(), 1, "that of the newest: {:?}", stats.pins);
             assert_eq!(stats.pinned_bytes, 0);
+            let seen = pins_from_outside(&path);
+            assert_eq!(known_of(&seen, held_at), (Some(0), Some(true)), "that of the snapshots: {seen:?}");
+            let mut others = seen.iter().filter(|pin| pin.checkpoint != held_at);
+            assert!(others.all(|pin| pin.revoked == Some(false)), "{seen:?}");
             has_round(&follower, 5);
             assert_eq!(follower.check(|_| {}).unwrap().problems, Vec::<String>::new());
             drop((cursor, in_hand, held, unread, followed, follower, t));
@@ -171,13 +187,16 @@ fn a_snapshot_from_before_the_limit_is_honoured_for_good() {
     let t = db.open_table("t").unwrap();
     // Opening has said that there are limits.
     has_round(&follower, 0);
-    let limited = follower.read();
+    let (limited, limited_at) = (follower.read(), db.stats().checkpoint);
     for round in 1..4 {
         replace(&db, &t, round);
         has_round(&follower, round);
     }
     assert_eq!(too_old(&held, &followed, 0), 0);
     assert!(too_old(&limited, &followed, 0) > 0);
+    let seen = pins_from_outside(&path);
+    assert_eq!((seen[0].bytes, seen[0].revoked), (None, Some(false)), "that of before the limits: {seen:?}");
+    assert_eq!(known_of(&seen, limited_at), (Some(0), Some(true)), "{seen:?}");
     drop(t);
     db.close().unwrap();
     // A writer without limits does not bring back what was revoked, and its own checkpoints are read in
@@ -192,6 +211,9 @@ fn a_snapshot_from_before_the_limit_is_honoured_for_good() {
     }
     assert_eq!((too_old(&held, &followed, 0), too_old(&unlimited, &followed, 4)), (0, 0));
     assert!(too_old(&limited, &followed, 0) > 0);
+    // Nothing tells any more which ones were revoked.
+    let seen = pins_from_outside(&path);
+    assert_eq!(known_of(&seen, limited_at), (None, None), "{seen:?}");
     drop((held, limited, unlimited, followed, follower));
     db.shrink(|_| {}).unwrap();
     assert_eq!((db.stats().pins, db.stats().pinned_bytes), (vec![], 0));

@@ -1,6 +1,6 @@
 //! A table of every peer: what it is, whether it is available, and how it is configured.
 
-use super::{About, Peer, Place, all};
+use super::{About, Peer, PeerPlace, all};
 use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
 
 /// Columns of a terminal that does not tell its width.
@@ -37,9 +37,9 @@ fn row(about: &About, peer: Option<&dyn Peer>) -> [Cell; 7] {
 
 fn place(about: &About) -> String {
     match about.place {
-        Place::Here => "in this process".to_owned(),
-        Place::Helper(language) => format!("in a {language} helper"),
-        Place::Server => "in a server".to_owned(),
+        PeerPlace::Here => "in this process".to_owned(),
+        PeerPlace::Helper(language) => format!("in a {language} helper"),
+        PeerPlace::Server => "in a server".to_owned(),
     }
 }
 

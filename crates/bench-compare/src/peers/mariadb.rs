@@ -5,7 +5,7 @@ use super::engines::Engine;
 use super::helper::process::Process;
 use super::libraries;
 use super::shim::{self, RawPeer, ShimPeer};
-use super::{About, Open, Peer, Place, Reader, Store, Writer};
+use super::{About, Open, Peer, PeerPlace, Reader, Store, Writer};
 use crate::counters;
 use crate::failure::{Failure, Result};
 use std::env;
@@ -54,7 +54,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     ]
     .into_iter()
     .map(|(engine, bulk, about)| {
-        let about = About { place: Place::Server, get: libraries::get("mariadb"), ..about };
+        let about = About { place: PeerPlace::Server, get: libraries::get("mariadb"), ..about };
         let there = shim::mariadb(engine, bulk).zip(program());
         let peer = there.map(|(raw, program)| -> Box<dyn Peer> {
             Box::new(ServerPeer { about, engine, bulk, raw, program })

@@ -3,7 +3,7 @@
 //! A [`Peer`] opens a [`Store`] in a directory of its own. Each thread writes through its own [`Writer`] and
 //! reads through its own [`Reader`]. Nothing here is measured or verified: the workloads do that.
 //!
-//! Most peers run in this process. Those that cannot (see [`Place`]) run in a helper process. It is told
+//! Most peers run in this process. Those that cannot (see [`PeerPlace`]) run in a helper process. It is told
 //! whole batches at a time and measures the peer's own calls. For these a workload takes its times from
 //! [`Store::clock`], and gets through [`Reader::get_each`] and not one by one.
 
@@ -59,7 +59,7 @@ pub struct Open {
 /// Where a peer's code runs. A process started for a peer is killed when this one ends, for whatever reason.
 /// `measure::counters` then gives the counters of that process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PeerPlace {
     /// In this process.
     Here,
     /// In a helper process written in the named language. It measures the peer's calls itself.
@@ -86,7 +86,7 @@ pub struct About {
     /// Its memory, mappings included, keeps to the given budget.
     pub bounded: bool,
     /// Where it runs.
-    pub place: Place,
+    pub place: PeerPlace,
     /// It takes only keys and values of 8 bytes each: a table of numbers in SQL.
     pub numbers_only: bool,
     /// Keeps indexes of values.
@@ -116,7 +116,7 @@ impl About {
             ordered: true,
             transactions: true,
             bounded: true,
-            place: Place::Here,
+            place: PeerPlace::Here,
             numbers_only: false,
             indexes: false,
             expires: false,

@@ -8,7 +8,7 @@ use crate::counters::{self, Io};
 use crate::failure::{Failure, Result, abbreviated};
 use crate::measure::batches::Batches;
 use crate::measure::{Deadline, LOAD, Measured, Watch, count};
-use crate::peers::{Open, Peer, Place, Reader, Store};
+use crate::peers::{Open, Peer, PeerPlace, Reader, Store};
 use crate::records::{KeyBuffer, Records, ScanSum, Shuffle};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -149,7 +149,7 @@ impl<'a> Bench<'a> {
         into.set("overhead_per_record", (database - raw) / records);
         into.set("file_per_raw", database / raw);
         // Calls to and from a helper process are not calls of the peer.
-        let here = self.peer.about().place == Place::Here;
+        let here = self.peer.about().place == PeerPlace::Here;
         let written = count(if here { io.written_bytes() } else { io.dirtied_bytes });
         if written > 0.0 {
             into.set("written_bytes", written);
@@ -167,7 +167,7 @@ impl<'a> Bench<'a> {
     /// Adds what was read since the counters were read.
     pub fn report_reads(&self, before: Io, into: &mut Measured) {
         let io = Io::now().since(before);
-        if self.peer.about().place == Place::Here {
+        if self.peer.about().place == PeerPlace::Here {
             into.set_count("read_bytes", io.read_bytes());
             into.set_count("read_calls", io.read_calls);
         }
@@ -256,7 +256,7 @@ impl<'a> Bench<'a> {
         positions: std::ops::Range<u64>,
         index: impl Fn(u64) -> u64,
     ) -> Result<()> {
-        if !matches!(self.peer.about().place, Place::Helper(_)) {
+        if !matches!(self.peer.about().place, PeerPlace::Helper(_)) {
             let mut buffer = KeyBuffer::default();
             for position in positions {
                 let index = index(position);

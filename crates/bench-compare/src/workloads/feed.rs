@@ -14,7 +14,7 @@ use crate::counters::Io;
 use crate::failure::{Failure, Result};
 use crate::measure::batches::Batches;
 use crate::measure::{LOAD, Measured, count};
-use crate::peers::{Changes, Open, Place, Store};
+use crate::peers::{Changes, Open, PeerPlace, Store};
 use crate::records::{KeyBuffer, ScanSum};
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     fed.batches.report(&mut measured);
     measured.series.clear();
     let written = match bench.peer.about().place {
-        Place::Here => fed.written.written_bytes(),
+        PeerPlace::Here => fed.written.written_bytes(),
         _ => fed.written.dirtied_bytes,
     };
     measured.set("written_per_raw", count(written) / count(bench.records.raw_bytes(fed.put)));

@@ -5,7 +5,7 @@ use super::bench::{Bench, STRIDE};
 use crate::counters::Io;
 use crate::failure::Result;
 use crate::measure::{Deadline, LOAD, Measured, Watch, count};
-use crate::peers::{Place, Reader, Store};
+use crate::peers::{PeerPlace, Reader, Store};
 use crate::records::{KeyBuffer, to_u64};
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<Measured> {
     measured.set("database_bytes", database);
     measured.set("file_per_raw", database / raw);
     measured.set("bytes_per_record", database / count(bench.loaded));
-    if bench.peer.about().place == Place::Here {
+    if bench.peer.about().place == PeerPlace::Here {
         let written = count(Io::now().since(before).written_bytes());
         measured.set("written_per_raw", written / (raw * count(done.rounds)));
     }
@@ -104,7 +104,7 @@ fn get_versions(
     version: u64,
 ) -> Result<()> {
     let mut expected = Vec::new();
-    if !matches!(bench.peer.about().place, Place::Helper(_)) {
+    if !matches!(bench.peer.about().place, PeerPlace::Helper(_)) {
         let mut key = KeyBuffer::default();
         for index in indices {
             bench.records.versioned_value(index, version, &mut expected);

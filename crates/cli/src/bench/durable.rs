@@ -20,7 +20,7 @@ use hdrhistogram::Histogram;
 use super::args::Args;
 use super::data::{Dataset, KeyBuf, TABLE};
 use super::mixed::{latencies, wait};
-use super::place::Place;
+use super::place::BenchPlace;
 use super::process::{self, Writes};
 use super::report;
 use super::verify;
@@ -38,7 +38,7 @@ const THREAD_INDEXES: u64 = 1 << 40;
 
 /// Runs the job: some rows for each value size.
 pub fn run(args: &Args) -> Outcome {
-    let place = Place::new(args)?;
+    let place = BenchPlace::new(args)?;
     let mut output = Output::new();
     if !args.json {
         report::print_heading(args, &place, &mut output)?;
@@ -68,7 +68,7 @@ struct Threads {
     writes: Option<Writes>,
 }
 
-fn run_size(args: &Args, place: &Place, value_bytes: u64) -> Outcome<(Run, Vec<Row>)> {
+fn run_size(args: &Args, place: &BenchPlace, value_bytes: u64) -> Outcome<(Run, Vec<Row>)> {
     let data = args.dataset(value_bytes);
     process::reset_peak_memory();
     let raw_path = place.beside(None, "raw");
@@ -207,7 +207,7 @@ impl Committer<'_> {
 }
 
 /// Checks that after reopening every acknowledged record is there, and nothing else.
-fn verify_all(args: &Args, place: &Place, data: &Dataset, written: &[u64]) -> Outcome {
+fn verify_all(args: &Args, place: &BenchPlace, data: &Dataset, written: &[u64]) -> Outcome {
     let db = Db::open(place.path(), args.options().create(false))?;
     let table = db.open_table(TABLE)?;
     let txn = db.read();

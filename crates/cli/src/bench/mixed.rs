@@ -17,7 +17,7 @@ use hdrhistogram::Histogram;
 
 use super::args::Args;
 use super::data::{Dataset, KeyBuf, Random, TABLE};
-use super::place::Place;
+use super::place::BenchPlace;
 use super::process::{self, Writes};
 use super::report;
 use super::rows;
@@ -33,11 +33,11 @@ pub const MAX_LATENCY_NS: u64 = 60_000_000_000;
 
 /// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
-    let place = Place::new(args)?;
+    let place = BenchPlace::new(args)?;
     rows::run(args, &place, |_| Ok(()), |value_bytes| run_row(args, &place, value_bytes), report::print_mixed)
 }
 
-fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {
+fn run_row(args: &Args, place: &BenchPlace, value_bytes: u64) -> Outcome<Row> {
     let data = args.dataset(value_bytes);
     process::reset_peak_memory();
     let db = Db::open(place.path(), args.options().exclusive(true))?;

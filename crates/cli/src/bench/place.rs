@@ -8,14 +8,14 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt::Scratch;
 
 /// The database file of a bench. It is removed afterwards, unless it is to be kept.
-pub struct Place {
+pub struct BenchPlace {
     path: PathBuf,
     scratch: Option<Scratch>,
 }
 
-impl Place {
+impl BenchPlace {
     /// The given file, which must not exist, or a file in the temporary directory.
-    pub fn new(args: &Args) -> Outcome<Place> {
+    pub fn new(args: &Args) -> Outcome<BenchPlace> {
         let path = args.path.clone().unwrap_or_else(|| {
             std::env::temp_dir().join(format!("azekura-bench-{}.azk", std::process::id()))
         });
@@ -24,7 +24,7 @@ impl Place {
             return Err(Failure::Usage(text));
         }
         let scratch = (!args.keep).then(|| Scratch::new(&path));
-        Ok(Place { path, scratch })
+        Ok(BenchPlace { path, scratch })
     }
 
     /// The file.

@@ -21,7 +21,7 @@ use azekura::{Db, ReadTxn, Table};
 
 use super::args::Args;
 use super::data::{Dataset, KeyBuf, Random, TABLE};
-use super::place::Place;
+use super::place::BenchPlace;
 use super::process::{self, Writes};
 use super::report;
 use super::rows;
@@ -39,7 +39,7 @@ const PROGRESS_GETS: u64 = 16_384;
 
 /// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
-    let place = Place::new(args)?;
+    let place = BenchPlace::new(args)?;
     for &value_bytes in args.value_sizes() {
         // Checked before the work, which may take hours.
         csv_target(args, &csv_path(args, &place, value_bytes))?;
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Outcome {
     )
 }
 
-fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {
+fn run_row(args: &Args, place: &BenchPlace, value_bytes: u64) -> Outcome<Row> {
     let data = args.dataset(value_bytes);
     process::reset_peak_memory();
     let loaded = load(args, place, &data)?;
@@ -111,7 +111,7 @@ struct Loaded {
     writes: Option<Writes>,
 }
 
-fn load(args: &Args, place: &Place, data: &Dataset) -> Outcome<Loaded> {
+fn load(args: &Args, place: &BenchPlace, data: &Dataset) -> Outcome<Loaded> {
     let (records, batch) = (args.records, args.batch());
     let mut progress = Progress::new("inserting", Unit::Records, records);
     let batches = usize::try_from(records.div_ceil(batch)).unwrap_or(0);
@@ -185,7 +185,7 @@ impl Batches {
     }
 }
 
-fn csv_path(args: &Args, place: &Place, value_bytes: u64) -> PathBuf {
+fn csv_path(args: &Args, place: &BenchPlace, value_bytes: u64) -> PathBuf {
     let mark = (args.value_sizes().len() > 1).then_some(value_bytes);
     match (&args.csv, mark) {
         (None, mark) => place.beside(mark, "csv"),
@@ -219,7 +219,7 @@ struct Found {
     scan_s: f64,
 }
 
-fn look_up(args: &Args, place: &Place, data: &Dataset) -> Outcome<Found> {
+fn look_up(args: &Args, place: &BenchPlace, data: &Dataset) -> Outcome<Found> {
     let started = Instant::now();
     let db = Db::open(place.path(), args.options().create(false))?;
     let table = db.open_table(TABLE)?;

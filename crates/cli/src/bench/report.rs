@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use super::args::{Args, Order};
 use super::data::KEY_BYTES;
-use super::place::Place;
+use super::place::BenchPlace;
 use super::table::{Column, Layout};
 use super::{durable, mixed, random, sequential};
 use crate::bytes::harmless;
@@ -18,7 +18,7 @@ use crate::units::{as_f64, bytes, grouped, rate, seconds};
 const UNKNOWN: &str = "-";
 
 /// Prints what is measured, and where.
-pub fn print_heading(args: &Args, place: &Place, output: &mut Output) -> Outcome {
+pub fn print_heading(args: &Args, place: &BenchPlace, output: &mut Output) -> Outcome {
     let paint = Paint::stdout();
     let records = grouped(args.records);
     let what = match args.order {
@@ -46,7 +46,7 @@ pub fn print_heading(args: &Args, place: &Place, output: &mut Output) -> Outcome
 }
 
 /// Prints where the file is, if it stays.
-pub fn print_kept(place: &Place, output: &mut Output) -> Outcome {
+pub fn print_kept(place: &BenchPlace, output: &mut Output) -> Outcome {
     if place.is_kept() {
         output.line("")?;
         output.line(&harmless(&format!("kept {}", place.path().display())))?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::Args;
-use super::place::Place;
+use super::place::BenchPlace;
 use super::report;
 use crate::failure::Outcome;
 use crate::output::Output;
@@ -12,7 +12,7 @@ use crate::output::Output;
 /// comes before all rows for people.
 pub fn run<R: Serialize>(
     args: &Args,
-    place: &Place,
+    place: &BenchPlace,
     head: impl FnOnce(&mut Output) -> Outcome,
     mut job: impl FnMut(u64) -> Outcome<R>,
     mut print: impl FnMut(&R, &mut Output) -> Outcome,

@@ -14,7 +14,7 @@ use azekura::Db;
 
 use super::args::Args;
 use super::data::{Dataset, KEY_BYTES, KeyBuf, TABLE};
-use super::place::Place;
+use super::place::BenchPlace;
 use super::process::{self, Writes};
 use super::report;
 use super::rows;
@@ -29,7 +29,7 @@ const PROGRESS_RECORDS: u64 = 16_384;
 
 /// Runs the job: a row for each value size.
 pub fn run(args: &Args) -> Outcome {
-    let place = Place::new(args)?;
+    let place = BenchPlace::new(args)?;
     let table = report::SequentialTable::new(args);
     rows::run(
         args,
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Outcome {
     )
 }
 
-fn run_row(args: &Args, place: &Place, value_bytes: u64) -> Outcome<Row> {
+fn run_row(args: &Args, place: &BenchPlace, value_bytes: u64) -> Outcome<Row> {
     let data = args.dataset(value_bytes);
     process::reset_peak_memory();
     let written = write(args, place, &data, value_bytes)?;
@@ -87,7 +87,7 @@ struct Written {
     writes: Option<Writes>,
 }
 
-fn write(args: &Args, place: &Place, data: &Dataset, value_bytes: u64) -> Outcome<Written> {
+fn write(args: &Args, place: &BenchPlace, data: &Dataset, value_bytes: u64) -> Outcome<Written> {
     let (records, transactions) = (args.records, args.transactions());
     let label = format!("{value_bytes} B  writing");
     let mut progress = Progress::new(label, Unit::Records, records);
@@ -125,7 +125,7 @@ struct Read {
     scan_s: f64,
 }
 
-fn read(args: &Args, place: &Place, data: &Dataset, value_bytes: u64) -> Outcome<Read> {
+fn read(args: &Args, place: &BenchPlace, data: &Dataset, value_bytes: u64) -> Outcome<Read> {
     let label = format!("{value_bytes} B  reading");
     let mut progress = Progress::new(label, Unit::Records, args.records);
     let started = Instant::now();

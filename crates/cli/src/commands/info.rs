@@ -13,7 +13,10 @@ use azekura::{PinStats, Stats};
     after_help = "Followers: the checkpoints that other processes read beside the program that writes. The newest one\n\
     keeps nothing. What older ones alone need of the file is not used again; all together keep at most so\n\
     many bytes. How much each keeps, and for how long there has been a newer one, only the program that\n\
-    writes knows (Db::stats, azk_db_pins, stats() in Python): with --json, age_s and bytes are null then.\n\n\
+    writes knows (Db::stats, azk_db_pins, stats() in Python): with --json, age_s and bytes are null then.\n\
+    A program with limits for followers says in the file which ones it does not honour any more: these\n\
+    are revoked, and keep nothing. Where one without limits has written since, the file does not tell which\n\
+    were revoked before: with --json, revoked is null then.\n\n\
     Example:\n  azekura info fruit.azk --follow"
 )]
 pub struct Args {
@@ -103,6 +106,7 @@ fn pin_json(stats: &Stats, pin: &PinStats) -> serde_json::Value {
         "age_s": pin.age.map(|age| age.as_secs_f64()),
         "bytes": pin.bytes,
         "bytes_max": pin.bytes.unwrap_or(kept_max(stats)),
+        "revoked": pin.revoked,
     })
 }
 
@@ -111,13 +115,19 @@ fn pin_json(stats: &Stats, pin: &PinStats) -> serde_json::Value {
 fn followers(stats: &Stats) -> Vec<String> {
     let line = |pin: &PinStats| {
         let number = units::grouped(pin.checkpoint);
-        match behind(stats, pin) {
-            0 => format!("checkpoint {number}, the newest: keeps nothing"),
-            behind => {
-                let (behind, most) = (units::grouped(behind), units::bytes(kept_max(stats)));
-                format!("checkpoint {number}, {behind} before the newest: keeps at most {most}")
-            }
+        // Of those that are not the newest, this process knows no age.
+        if pin.age.is_some() {
+            return format!("checkpoint {number}, the newest: keeps nothing");
         }
+        let (behind, most) = (units::grouped(behind(stats, pin)), units::bytes(kept_max(stats)));
+        let keeps = match pin.revoked {
+            Some(true) => "revoked, keeps nothing".to_owned(),
+            Some(false) => format!("keeps at most {most}"),
+            None => {
+                format!("keeps at most {most}, and nothing if it was revoked, which the file does not tell")
+            }
+        };
+        format!("checkpoint {number}, {behind} before the newest: {keeps}")
     };
     if stats.pins.is_empty() { vec!["none".to_owned()] } else { stats.pins.iter().map(line).collect() }
 }

@@ -63,9 +63,12 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn json(report: &SalvageReport) -> serde_json::Value {
-    let tables = report.tables.iter().map(
-        |table| serde_json::json!({ "name": table.name, "kind": kind_name(table.kind), "records": table.records }),
-    );
+    let tables = report.tables.iter().map(|table| {
+        let ttl_s = table.ttl.map(|ttl| ttl.as_secs_f64());
+        serde_json::json!({
+            "name": table.name, "kind": kind_name(table.kind), "records": table.records, "ttl": ttl_s
+        })
+    });
     serde_json::json!({
         "whole": report.is_whole(),
         "manifest": report.manifest,
@@ -97,7 +100,8 @@ fn print(report: &SalvageReport, output: &mut Output) -> Outcome {
     }
     for table in &report.tables {
         let (kind, records) = (kind_name(table.kind), units::grouped(table.records));
-        output.line(&format!("{:?} ({kind}): {records} records", table.name))?;
+        let live = table.ttl.map_or(String::new(), |ttl| format!(", which live for {} s", ttl.as_secs_f64()));
+        output.line(&format!("{:?} ({kind}): {records} records{live}", table.name))?;
     }
     output.line(&format!(
         "{} {} pages of {} runs, {} large values, {} commits of the log; {} pages and {} values lost",

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::Stdio;
 
-use azekura::Options;
+use azekura::{Db, Options};
 
 use crate::common::Place;
 
@@ -329,9 +329,10 @@ fn info_shows_which_checkpoints_are_read_and_what_they_keep_at_most() {
     assert_eq!(first["checkpoint"], checkpoint);
     assert_eq!(first["behind"], stats.checkpoint - checkpoint);
     assert!(first["age_s"].is_null() && first["bytes"].is_null(), "{first}");
+    assert_eq!(first["revoked"], false);
     assert!((kept..=stats.file_bytes).contains(&first["bytes_max"].as_u64().expect("a number")), "{first}");
     let newest = serde_json::json!({
-        "checkpoint": stats.checkpoint, "behind": 0, "age_s": 0.0, "bytes": 0, "bytes_max": 0
+        "checkpoint": stats.checkpoint, "behind": 0, "age_s": 0.0, "bytes": 0, "bytes_max": 0, "revoked": false
     });
     assert_eq!(last, &newest);
     let text = place.run(["info", "db.azk", "--follow"]).succeeds().stdout().to_owned();
@@ -339,6 +340,36 @@ fn info_shows_which_checkpoints_are_read_and_what_they_keep_at_most() {
     assert!(text.contains("the newest: keeps nothing\n"), "{text}");
     drop((reading, old, new, table));
     db.close().expect("closed");
+}
+
+#[test]
+fn info_shows_which_pins_are_revoked() {
+    let place = Place::with_database();
+    let open = |options: Options| options.open(place.path("db.azk")).expect("the database");
+    let write = |db: &Db, n: u8| {
+        let table = db.open_table("main").expect("the table");
+        table.put_many((0..2_000u32).map(|i| (i.to_be_bytes(), [n; 500]))).expect("put");
+        drop(table);
+        db.compact().expect("compacted");
+    };
+    let limited = open(Options::new().threads(false).pinned_bytes_max(0));
+    write(&limited, 1);
+    let follower = open(Options::new().follow(true));
+    let _reading = follower.read();
+    (2..5).for_each(|n| write(&limited, n));
+    let info = |more: &[&str]| place.run([&["info", "db.azk", "--follow"], more].concat()).succeeds();
+    let first = || info(&["--json"]).json_lines()[0]["pins"][0].clone();
+    assert_eq!((&first()["revoked"], &first()["bytes_max"]), (&true.into(), &0.into()), "{}", first());
+    let text = info(&[]).stdout().to_owned();
+    assert!(text.contains(" before the newest: revoked, keeps nothing\n"), "{text}");
+    limited.close().expect("closed");
+    // A writer without limits says nothing of it.
+    let unlimited = open(Options::new().threads(false));
+    write(&unlimited, 5);
+    assert!(first()["revoked"].is_null() && first()["bytes"].is_null(), "{}", first());
+    let text = info(&[]).stdout().to_owned();
+    assert!(text.contains(", and nothing if it was revoked, which the file does not tell\n"), "{text}");
+    unlimited.close().expect("closed");
 }
 
 #[test]

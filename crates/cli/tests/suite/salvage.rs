@@ -27,6 +27,26 @@ fn a_whole_file_is_salvaged_whole_and_not_changed() {
 }
 
 #[test]
+fn a_tables_time_to_live_is_saved() {
+    let place = Place::with_database();
+    place.run(["create", "db.azk", "--table", "sessions", "--ttl", "3600"]).succeeds();
+    let ran = place.run(["salvage", "db.azk", "new.azk", "--json"]).succeeds();
+    let report = &ran.json_lines()[0];
+    let tables = report["tables"].as_array().expect("a list");
+    let ttl =
+        |name: &str| tables.iter().find(|table| table["name"] == name).expect("the table")["ttl"].clone();
+    assert_eq!((ttl("sessions"), ttl("main")), (3600.0.into(), serde_json::Value::Null), "{report}");
+    let told = place.run(["ttl", "new.azk", "--table", "sessions"]).succeeds();
+    assert!(told.stdout().contains("3600 seconds"), "{}", told.stdout());
+    let told = place.run(["salvage", "db.azk", "again.azk"]).succeeds();
+    assert!(
+        told.stdout().contains("\"sessions\" (ordered): 0 records, which live for 3600 s\n"),
+        "{}",
+        told.stdout()
+    );
+}
+
+#[test]
 fn without_superblocks_and_with_a_damaged_page_the_rest_is_saved_and_the_status_is_3() {
     let place = filled();
     let mut bytes = place.read("db.azk");

@@ -1,18 +1,19 @@
 //! Canaries: the engine is broken on purpose, in one way after another. The command that watches the promise
 //! must notice. Without this, a command that finds nothing proves nothing.
 //!
-//! The engine has the faults only in builds with `--cfg azekura_canary`. Unless it is such a build itself,
-//! this command makes one, in a folder of its own under `target/`. It runs the build once for each canary,
-//! which the environment picks. As a control it also runs each command without a canary, and nothing may be
-//! found.
+//! A canary is a fault, and the command that must notice it. The engine has the faults only in builds with
+//! `--cfg azekura_canary`. Unless it is such a build itself, this command makes one, in a folder of its own
+//! under `target/`. It runs the build once for each canary, whose fault the environment picks. As a control
+//! it also runs each command without a fault, and nothing may be found.
 
 use crate::report::{Limits, Run, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 
-/// A way to break the engine, and the command that must notice it.
+/// A fault, and the command that must notice it.
 struct Canary {
+    /// The fault's name.
     name: &'static str,
     /// What is broken.
     broken: &'static str,
@@ -109,7 +110,7 @@ const CANARIES: [Canary; 25] = [
     Canary { name: "drop_record", broken: "flushes and merges lose a record", command: METAMORPHIC },
 ];
 
-/// The commands that must find nothing in the same build without a canary.
+/// The commands that must find nothing in the same build without a fault.
 const CONTROLS: [(&[&str], &str); 8] = [
     (&["crash", "--only", "small", "--count", "20000"], "crash, small"),
     (&["crash", "--only", "long", "--count", "500", "--seconds", "20"], "crash, long"),
@@ -131,7 +132,7 @@ pub struct Arguments {
     no_controls: bool,
 }
 
-/// Builds and tries the canaries. A canary that its command does not notice is a violation.
+/// Builds and tries the canaries. A fault that its command does not notice is a violation.
 pub fn run(arguments: &Arguments) -> Verdict {
     let run = Run::new(&arguments.limits, "canaries");
     match program() {
@@ -141,7 +142,7 @@ pub fn run(arguments: &Arguments) -> Verdict {
             }
             canaries(&run, &program);
         }
-        Err(e) => run.violation(format!("the build with canaries: {e}")),
+        Err(e) => run.violation(format!("the build with faults: {e}")),
     }
     run.verdict()
 }
@@ -152,7 +153,7 @@ fn root() -> PathBuf {
     package.ancestors().nth(2).unwrap_or(package).to_path_buf()
 }
 
-/// This program if it has the canaries, else one that is built.
+/// This program if it has the faults, else one that is built.
 fn program() -> Result<PathBuf, String> {
     if cfg!(azekura_canary) {
         return std::env::current_exe().map_err(|e| e.to_string());
@@ -176,7 +177,7 @@ fn controls(run: &Run, program: &Path) {
         if let Err(e) = call(program, arguments, "", run.seed)
             .and_then(|(found, said)| if found == 0 { Ok(()) } else { Err(said) })
         {
-            run.violation(format!("{name} without a canary: {e}"));
+            run.violation(format!("{name} without a fault: {e}"));
         }
     }
 }
@@ -210,12 +211,12 @@ fn canaries(run: &Run, program: &Path) {
 /// Runs a command of the build. Returns how many violations it found, and its last line. A command that ends
 /// without that line (it crashed, or its watchdog ended it) has judged nothing, so it has noticed nothing
 /// either.
-fn call(program: &Path, arguments: &[&str], canary: &str, seed: u64) -> Result<(u64, String), String> {
+fn call(program: &Path, arguments: &[&str], fault: &str, seed: u64) -> Result<(u64, String), String> {
     let mut command = Command::new(program);
     command
         .args(arguments)
         .args(["--seed", &seed.to_string(), "--violations", "1"])
-        .env("AZEKURA_CANARY", canary);
+        .env("AZEKURA_CANARY", fault);
     let output = command.output().map_err(|e| e.to_string())?;
     let last = last_line(&output);
     let mut words = last.split(' ').skip_while(|word| *word != "violations").skip(1);

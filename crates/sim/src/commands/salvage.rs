@@ -1,14 +1,16 @@
 //! Salvage: files damaged at random give back every record of every whole page.
 //!
 //! A trial makes a random database: tables, widths and sizes, with merges, holes, moved tails and large
-//! values, and some tables small enough for the manifest. It is closed, or its last commits and tables are in
-//! the log only. Copies of it are damaged. The engine says what must come back: it reads, key by key, a copy
-//! in which all is mended except pages, values and log frames. A key that it can read must be there with that
-//! value. A key that it knows to be absent must be absent, if the manifest is whole. Whatever else comes back
-//! must have been written at some time. Each frame of the log has one commit, so the commits of damaged
-//! frames are known.
+//! values, lists that grow by merges, and some tables small enough for the manifest. It is closed, or its
+//! last commits and tables are in the log only. Copies of it are damaged. The engine says what must come
+//! back: it reads, key by key, a copy in which all is mended except pages, values and log frames. A key that
+//! it can read must be there with that value. A key that it knows to be absent must be absent, if the
+//! manifest is whole. Whatever else comes back must have been written at some time. Each frame of the log
+//! has one commit, so the commits of damaged frames are known.
 
 mod blocks;
+mod lists;
+mod values;
 mod world;
 
 use crate::fuzz::{holding, options};
@@ -18,8 +20,10 @@ use crate::watchdog::Watchdog;
 use azekura::storage::MemStorage;
 use azekura::{Db, SalvageReport, Table, TableKind, salvage_on};
 use blocks::{BLOCK, Blocks, What};
+use lists::has_all;
 use std::collections::{BTreeMap, BTreeSet};
-use world::{World, value_of};
+use values::value_of;
+use world::World;
 
 const HANG_SECONDS: u64 = 300;
 /// Damaged copies of each database.
@@ -201,10 +205,14 @@ impl Judge<'_> {
             _ if found == wanted || is_unknown || is_gone => true,
             // Records in free space may come back, and so may records that lost range deletes hid.
             None => !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes")),
-            // A value that was moved in parts may not be found. That is reported.
+            // A value that was moved in parts may not be found. That is reported. What was merged may count
+            // twice.
             Some(v) => {
+                let has_more = |len: &usize| found.as_ref().is_some_and(|found| has_all(found, v, *len));
                 !report.manifest
-                    && (may_be_older || (report.values_lost > 0 && !stands_whole(self.damaged, v)))
+                    && (may_be_older
+                        || (report.values_lost > 0 && !stands_whole(self.damaged, v))
+                        || world.lists.tables.get(n).is_some_and(has_more))
             }
         }
     }
@@ -241,16 +249,21 @@ fn compare(
         for ((_, key), written) in world.history.range((n, Vec::new())..(n + 1, Vec::new())) {
             let id = (n, key.clone());
             let found = table.as_ref().map_or(Ok(None), |t| t.get(key)).map_err(failed)?;
-            let was_written = found
-                .as_ref()
-                .is_none_or(|v| written.iter().any(|w| w.1 as usize == v.len() && value_of(*w) == *v));
-            if !was_written {
+            let is_value =
+                |v: &Vec<u8>| written.iter().any(|w| w.1 as usize == v.len() && value_of(*w) == *v);
+            let is_list = |v: &Vec<u8>| world.lists.is_of_pieces(&id, v, written);
+            if !found.as_ref().is_none_or(|v| is_value(v) || is_list(v)) {
                 return Err(format!("{name}: {key:02x?} has a value that was never written"));
             }
             if expected.in_doubt.contains(&id) {
                 continue;
             }
-            let Some(wanted) = expected.readable.get(&id) else { continue };
+            let readable = expected.readable.get(&id);
+            let wrong = found.as_ref().and_then(|v| world.lists.wrong(&id, v, readable, written, report));
+            if let Some(wrong) = wrong {
+                return Err(format!("{name}: {key:02x?} has {wrong}"));
+            }
+            let Some(wanted) = readable else { continue };
             if !judge.is_right(&id, &found, wanted) {
                 return Err(format!(
                     "{name}: {key:02x?} has {}, should have {}",

@@ -11,6 +11,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 fn options() -> Options {
     Options::new().memory_bytes(64 << 20).threads(false)
@@ -132,6 +133,28 @@ fn who_cannot_ask_for_pins_keeps_what_they_may_mean() {
     assert!(matches!(&refused, Err(Error::Io { .. })), "{:?}", refused.err());
     fail_with(io::ErrorKind::InvalidInput);
     Db::open_on(&disk, "pins.azk", options()).unwrap().close().unwrap();
+}
+
+/// A look that fails leaves it with what it has seen before. That need not be the newest checkpoint.
+#[test]
+fn what_a_follower_does_not_know_of_pins_it_does_not_say() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "unknown.azk", options()).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.put("k", "old").unwrap();
+    db.flush().unwrap();
+    let open = || Db::open_on(&disk, "unknown.azk", options().freshness(Freshness::Checkpoint)).unwrap();
+    let (reader, other) = (open(), open());
+    let _reading = reader.read();
+    let seen =
+        || -> Vec<_> { other.stats().pins.iter().map(|pin| (pin.age, pin.bytes, pin.revoked)).collect() };
+    assert_eq!(seen(), [(Some(Duration::ZERO), Some(0), Some(false))]);
+    t.put("k", "new").unwrap();
+    db.flush().unwrap();
+    disk.fail_all(Call::Read);
+    assert_eq!(seen(), [(None, None, None)]);
+    disk.heal();
+    assert_eq!(seen(), [(None, None, Some(false))]);
 }
 
 /// The system's files, as if they stood on a file system of some kind.

@@ -7,7 +7,7 @@ pub mod process;
 mod programs;
 mod wire;
 
-use super::{About, Each, Open, Peer, Place, Reader, Store, Way, Writer};
+use super::{About, Each, Open, Peer, PeerPlace, Reader, Store, Way, Writer};
 use crate::failure::{Failure, Result};
 use crate::records::ScanSum;
 use process::Process;
@@ -21,7 +21,7 @@ use wire::Wire;
 /// The peers behind helpers.
 pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
     let go = |name, title| About {
-        place: Place::Helper("Go"),
+        place: PeerPlace::Helper("Go"),
         get: "install Go 1.25 or later; its modules are fetched",
         ..About::new(name, title)
     };
@@ -37,7 +37,7 @@ pub fn peers() -> Vec<(About, Option<Box<dyn Peer>>)> {
         transactions: false,
         bounded: false,
         indexes: true,
-        place: Place::Helper("Python"),
+        place: PeerPlace::Helper("Python"),
         caveat: "a batch is a loop of inserts",
         get: "apt install python3-venv; the package is fetched",
         ..About::new("codernitydb", "CodernityDB")

@@ -1,15 +1,14 @@
 //! A random database: the bytes of its file, and everything that was ever written to it.
 
+use super::lists::Lists;
+use super::values::{Id, value_of};
 use crate::fuzz::{contents, options};
 use crate::rng::Rng;
-use crate::script::{Stamp, bytes_of};
+use crate::script::Stamp;
 use azekura::storage::MemStorage;
 use azekura::{Db, Durability, Result, Table, TableKind, WriteOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// A table's number, and a key.
-pub(super) type Id = (usize, Vec<u8>);
 
 /// A random database.
 pub(super) struct World {
@@ -24,6 +23,7 @@ pub(super) struct World {
     pub(super) logged: Vec<Vec<Id>>,
     /// Tables whose records are in the manifest.
     pub(super) small: BTreeSet<usize>,
+    pub(super) lists: Lists,
 }
 
 /// The form of a table's records.
@@ -41,14 +41,6 @@ struct Shape {
 const LONG: Duration = Duration::from_secs(10 << 25);
 const NAME: &str = "fuzz.azk";
 
-/// The bytes of a value.
-pub(super) fn value_of(stamp: Stamp) -> Vec<u8> {
-    // No value begins like a page, a frame or a meta block.
-    let mut bytes = bytes_of(stamp);
-    bytes.iter_mut().for_each(|b| *b |= 2);
-    bytes
-}
-
 impl World {
     pub(super) fn new(rng: &mut Rng) -> Result<World> {
         let storage = MemStorage::default();
@@ -60,6 +52,7 @@ impl World {
             deleted: BTreeSet::new(),
             logged: Vec::new(),
             small: BTreeSet::new(),
+            lists: Lists::default(),
         };
         let mut made = Vec::new();
         for _ in 0..1 + rng.below(4) {
@@ -116,6 +109,12 @@ impl World {
         let table = db.create_table(&name, kind)?;
         self.tables.push((name, is_hash));
         let fixed_keys = rng.one_in(2);
+        if rng.one_in(4) {
+            let len = *rng.pick(&[24, 40, 900, 3000]);
+            let keys = if len > 500 { 10 + rng.below(60) } else { 50 + rng.below(2000) };
+            self.lists.tables.insert(self.tables.len() - 1, len as usize);
+            return Ok((table, Shape { keys, fixed_keys, expires: 0, value_min: len, value_span: 1 }));
+        }
         let expires = *rng.pick(&[0, 0, 1, 3]);
         if rng.one_in(3) {
             // Its records fit the manifest.
@@ -153,6 +152,7 @@ impl World {
             for _ in 0..rng.below(table.1.keys / 4 + 1) {
                 let key = key_of(&table.1, rng);
                 w.remove(&table.0, &key)?;
+                self.lists.remove(&(n, key.clone()));
                 self.deleted.insert((n, key));
             }
             if rng.one_in(3) && table.0.kind() == TableKind::Ordered {
@@ -160,7 +160,9 @@ impl World {
                 let (from, to) = if a < b { (a, b) } else { (b, a) };
                 w.remove_range(&table.0, &from..&to)?;
                 let inside = self.history.range((n, from)..(n, to)).map(|(id, _)| id.clone());
-                self.deleted.extend(inside.collect::<Vec<_>>());
+                let inside: Vec<Id> = inside.collect();
+                inside.iter().for_each(|id| self.lists.remove(id));
+                self.deleted.extend(inside);
             }
             w.commit()?;
         }
@@ -178,7 +180,9 @@ impl World {
         *serial += 1;
         let stamp = (*serial, (shape.value_min + rng.below(shape.value_span)) as u32);
         let id = (n, key_of(shape, rng));
-        if shape.expires > 0 && rng.one_in(shape.expires) {
+        if self.lists.tables.contains_key(&n) {
+            self.lists.write(w, table, &id, stamp, rng)?;
+        } else if shape.expires > 0 && rng.one_in(shape.expires) {
             w.put_for(table, &id.1, value_of(stamp), LONG)?;
         } else {
             w.put(table, &id.1, &value_of(stamp))?;
