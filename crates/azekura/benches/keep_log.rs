@@ -152,7 +152,7 @@ fn loss(db: &Db, table: &Table, keeper: &mut LogKeeper<'_>, records: u64) -> Res
         for _ in 0..TURNS {
             let written = AtomicU64::new(0);
             let write = || {
-                let started = Instant::now();
+                let (started, before) = (Instant::now(), written.load(Ordering::Relaxed));
                 while started.elapsed() < WATCHED {
                     let mut txn = db
                         .write_with(WriteOptions { durability: Some(durability), ..WriteOptions::default() });
@@ -162,7 +162,8 @@ fn loss(db: &Db, table: &Table, keeper: &mut LogKeeper<'_>, records: u64) -> Res
                     }
                     txn.commit()?;
                 }
-                Ok(written.load(Ordering::Relaxed) as f64 / batch as f64 / started.elapsed().as_secs_f64())
+                let commits = (written.load(Ordering::Relaxed) - before) / batch;
+                Ok(commits as f64 / started.elapsed().as_secs_f64())
             };
             let alone = write()?;
             let before = keeper.status();
