@@ -89,6 +89,9 @@ def whichdb(filename: str | PathLike[str]) -> str | None:
 class Error(Exception):
     """What goes wrong in a database."""
 
+    @property
+    def path(self) -> str | None: ...
+
 class NotADatabase(Error):
     """The file exists and is not an Azekura database."""
 

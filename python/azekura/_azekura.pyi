@@ -119,6 +119,44 @@ class Table(Generic[_K, _V, _KIn, _VIn]):
     def merge(self, key: _KIn, number: _VIn, operator: Literal["append"]) -> None: ...
     @overload
     def merge(self, key: _KIn, number: Iterable[bytes], operator: Literal["union"]) -> None: ...
+    @overload
+    def merge_many(
+        self,
+        records: Mapping[_KIn, float] | Iterable[tuple[_KIn, float]],
+        operands: None = None,
+        operator: Literal["add", "min", "max", "or"] = "add",
+    ) -> None: ...
+    @overload
+    def merge_many(
+        self,
+        records: Iterable[_KIn],
+        operands: Iterable[float],
+        operator: Literal["add", "min", "max", "or"] = "add",
+    ) -> None: ...
+    @overload
+    def merge_many(
+        self,
+        records: Mapping[_KIn, _VIn] | Iterable[tuple[_KIn, _VIn]],
+        operands: None = None,
+        *,
+        operator: Literal["append"],
+    ) -> None: ...
+    @overload
+    def merge_many(
+        self, records: Iterable[_KIn], operands: Iterable[_VIn], operator: Literal["append"]
+    ) -> None: ...
+    @overload
+    def merge_many(
+        self,
+        records: Mapping[_KIn, Iterable[bytes]] | Iterable[tuple[_KIn, Iterable[bytes]]],
+        operands: None = None,
+        *,
+        operator: Literal["union"],
+    ) -> None: ...
+    @overload
+    def merge_many(
+        self, records: Iterable[_KIn], operands: Iterable[Iterable[bytes]], operator: Literal["union"]
+    ) -> None: ...
     def compare_and_swap(self, key: _KIn, expected: _VIn | None, new: _VIn | None) -> bool: ...
     def update(self, key: _KIn, fn: Callable[[_V | None], _VIn | None]) -> _VIn | None: ...
     @overload

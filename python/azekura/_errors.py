@@ -18,6 +18,13 @@ class Error(Exception):
     >>> db.close()
     """
 
+    _path = None
+
+    @property
+    def path(self):
+        """The database's file, if the error is about one that is open; else None."""
+        return self._path
+
 
 class NotADatabase(Error):
     """The file exists and is not an Azekura database."""
@@ -168,10 +175,18 @@ _CLASSES = {
 }
 
 
-def make(number, message, errno_seen):
+# What names its file itself.
+_NAMES_ITS_FILE = (NotADatabase, Locked, CannotOpen, Truncated)
+
+
+def make(number, message, errno_seen, path):
     """The exception for an error's number; for one that this package does not know, `Error`."""
     kind, number_of_system = _CLASSES.get(number, (Error, None))
     system = errno_seen or number_of_system
     if kind is CannotOpen:
         kind = _CANNOT_OPEN.get(system, kind)
-    return kind(message) if system is None else kind(system, f"{message} ({os.strerror(system)})")
+    if path is not None and not issubclass(kind, _NAMES_ITS_FILE):
+        message = f"{path}: {message}"
+    made = kind(message) if system is None else kind(system, f"{message} ({os.strerror(system)})")
+    made._path = path
+    return made

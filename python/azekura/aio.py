@@ -25,8 +25,8 @@ from ._walks import walk as _walk
 
 # The methods that are as those of the plain classes, but awaited.
 _OF_TABLES = (
-    "get", "put", "remove", "add", "replace", "append", "increment", "merge", "compare_and_swap", "update", "take",
-    "first", "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many",
+    "get", "put", "remove", "add", "replace", "append", "increment", "merge", "merge_many", "compare_and_swap", "update",
+    "take", "first", "last", "pop_first", "pop_last", "count", "stats", "clear", "remove_range", "retain", "put_many",
     "get_many", "to_arrow", "from_arrow", "indexes", "drop_index", "put_for", "put_until", "expire", "ttl",
     "usual_ttl", "set_usual_ttl", "set_feed",
 )

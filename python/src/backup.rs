@@ -3,7 +3,7 @@
 //! What these calls return are named tuples of `azekura/_reports.py`.
 
 use crate::database::Database;
-use crate::errors::of_engine;
+use crate::errors::{in_file, of_engine};
 use crate::long;
 use crate::times::moment_of;
 use azekura::{CopyOptions, Error, Keep, PointInfo, Progress, RestoreReport, Which};
@@ -144,7 +144,9 @@ impl Database {
         bytes_per_second: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (db, options) = (self.db.clone(), paced(bytes_per_second));
-        let done = long::run(py, progress, move |tell| db.backup_with(repository, options, tell))?;
+        let done = long::run(py, progress, move |tell| {
+            db.backup_with(repository, options, tell).map_err(in_file(&db))
+        })?;
         let figures = (done.point, done.commit, done.chunks, done.bytes, done.new_chunks, done.new_bytes);
         report(py, "BackupReport", figures)
     }
@@ -188,7 +190,7 @@ impl Database {
         bytes_per_second: Option<u64>,
     ) -> PyResult<()> {
         let (db, options) = (self.db.clone(), paced(bytes_per_second));
-        long::run(py, progress, move |tell| db.copy_to_with(path, options, tell))
+        long::run(py, progress, move |tell| db.copy_to_with(path, options, tell).map_err(in_file(&db)))
     }
 }
 

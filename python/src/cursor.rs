@@ -198,6 +198,6 @@ impl Table {
             None => self.cursor_between(py, &ends)?,
         };
         let walk = Walk { cursor, forward: true, is_at_record: false };
-        Ok(Cursor { walk: Shared::new(walk), keys: self.keys.clone(), values: self.values.clone() })
+        Ok(Cursor { walk: Shared::of(&self.db, walk), keys: self.keys.clone(), values: self.values.clone() })
     }
 }

@@ -1,7 +1,7 @@
 //! The class `Database`.
 
 use crate::codec::Codec;
-use crate::errors::{Failure, of_engine};
+use crate::errors::{Failure, in_file, of_engine};
 use crate::feed;
 use crate::long;
 use crate::shared::Shared;
@@ -69,7 +69,7 @@ fn unmerged_bytes(db: &Db) -> u64 {
 
 impl Database {
     fn call<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&Db) -> azekura::Result<R> + Send) -> PyResult<R> {
-        py.detach(|| f(&self.db)).map_err(|error| of_engine(&error))
+        Ok(py.detach(|| f(&self.db)).map_err(in_file(&self.db))?)
     }
 }
 
@@ -118,7 +118,8 @@ impl Database {
             options = options.pinned_age_max(seconds("pinned_age_max", age)?);
         }
         let db = py.detach(|| options.open(&path)).map_err(|error| of_engine(&error))?;
-        Ok(Database { db, closing: Arc::new(Shared::new(())) })
+        let closing = Arc::new(Shared::of(&db, ()));
+        Ok(Database { db, closing })
     }
 
     /// The path of the file.
@@ -201,7 +202,7 @@ impl Database {
         let durability = durability.map(durability_of).transpose()?;
         let options = WriteOptions { durability, isolation: isolation_of(isolation)? };
         let txn = py.detach(|| self.db.write_with(options));
-        Ok(Transaction { db: self.db.clone(), txn: Arc::new(Shared::new(txn)) })
+        Ok(Transaction { db: self.db.clone(), txn: Arc::new(Shared::of(&self.db, txn)) })
     }
 
     /// A snapshot of the database at this moment. Reads through it do not see later commits.
@@ -216,7 +217,7 @@ impl Database {
     /// >>> db.close()
     fn snapshot(&self, py: Python<'_>) -> Snapshot {
         let txn = py.detach(|| self.db.read());
-        Snapshot { db: self.db.clone(), txn: Arc::new(Shared::new(txn)) }
+        Snapshot { db: self.db.clone(), txn: Arc::new(Shared::of(&self.db, txn)) }
     }
 
     /// An iterator over what commits after number `after` have done to the tables that are fed
@@ -273,13 +274,13 @@ impl Database {
     /// itself with what it has begun; so it is with all calls that may take long.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let db = self.db.clone();
-        long::run(py, None, move |_| db.sync())
+        long::run(py, None, move |_| db.sync().map_err(in_file(&db)))
     }
 
     /// Writes what is in memory to the file's runs. This is never needed.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let db = self.db.clone();
-        long::run(py, None, move |_| db.flush())
+        long::run(py, None, move |_| db.flush().map_err(in_file(&db)))
     }
 
     /// Merges until every table is one level, which makes reads fastest. `progress` is called with how many
@@ -298,7 +299,7 @@ impl Database {
     fn compact(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<()> {
         let db = self.db.clone();
         if progress.is_none() {
-            return long::run(py, None, move |_| db.compact());
+            return long::run(py, None, move |_| db.compact().map_err(in_file(&db)));
         }
         let (total, before) = py.detach(|| (unmerged_bytes(&db), db.stats().written_bytes));
         let watched = db.clone();
@@ -308,9 +309,9 @@ impl Database {
         };
         long::run_watched(py, progress, Some(watch), move |tell| {
             tell(Progress { done: 0, total });
-            db.compact()?;
+            db.compact().map_err(in_file(&db))?;
             tell(Progress { done: total, total });
-            Ok::<(), Error>(())
+            Ok::<(), Failure>(())
         })
     }
 
@@ -320,7 +321,7 @@ impl Database {
     #[pyo3(signature = (progress = None))]
     fn shrink(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<(u64, u64)> {
         let db = self.db.clone();
-        let report = long::run(py, progress, move |tell| db.shrink(tell))?;
+        let report = long::run(py, progress, move |tell| db.shrink(tell).map_err(in_file(&db)))?;
         Ok((report.before_bytes, report.after_bytes))
     }
 
@@ -332,7 +333,7 @@ impl Database {
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let db = self.db.clone();
-        let report = long::run(py, progress, move |tell| db.check(tell))?;
+        let report = long::run(py, progress, move |tell| db.check(tell).map_err(in_file(&db)))?;
         PyList::new(py, report.problems)
     }
 
@@ -393,7 +394,7 @@ impl Database {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let (db, closing) = (self.db.clone(), self.closing.clone());
         long::run(py, None, move |_| match closing.with(|_| db.try_close()) {
-            Err(Failure::Engine(Error::Closed)) => Ok(()),
+            Err(Failure::Engine(Error::Closed, _)) => Ok(()),
             done => done,
         })
     }

@@ -3,7 +3,7 @@
 //! What a reader gives and what is kept are named tuples of `azekura/_reports.py`.
 
 use crate::codec::Codec;
-use crate::errors::of_engine;
+use crate::errors::in_file;
 use crate::shared::Shared;
 use crate::table::Table;
 use azekura::{Change, ChangeKind, Db, FeedContent, FeedInfo};
@@ -132,8 +132,8 @@ pub fn begin(
     }
     let named = |table: &PyRef<'_, Table>| (table.table.name(), (table.keys.clone(), table.values.clone()));
     let tables = tables.iter().flatten().map(named).collect();
-    let feed = py.detach(|| db.feed(after)).map_err(|error| of_engine(&error))?;
-    Ok(Feed { feed: Shared::new(feed), tables, wait })
+    let feed = py.detach(|| db.feed(after)).map_err(in_file(db))?;
+    Ok(Feed { feed: Shared::of(db, feed), tables, wait })
 }
 
 impl Feed {
@@ -216,6 +216,6 @@ impl Table {
     /// the new and the old; None ends that. The file remembers it.
     fn set_feed(&self, py: Python<'_>, content: Option<&str>) -> PyResult<()> {
         let content = content.map(content_of).transpose()?;
-        py.detach(|| self.table.set_feed(content)).map_err(|error| of_engine(&error))
+        Ok(py.detach(|| self.table.set_feed(content)).map_err(in_file(&self.db))?)
     }
 }

@@ -1,11 +1,11 @@
 //! Indexes of tables: made, listed, looked up.
 
 use crate::codec::{Codec, bytes_of};
-use crate::errors::{Failure, of_engine, wrong_argument};
+use crate::errors::{Failure, in_file, of_engine, wrong_argument};
 use crate::long;
 use crate::records::{Records, Source, What};
 use crate::table::{Table, View};
-use azekura::{AnyTxn, Error, IndexRead, IndexRecords, IndexValue, Result};
+use azekura::{AnyTxn, Db, Error, IndexRead, IndexRecords, IndexValue, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -136,6 +136,7 @@ fn listed(
 #[pyclass(module = "azekura", frozen)]
 pub struct Index {
     index: azekura::Index,
+    db: Db,
     view: View,
     keys: Codec,
     values: Codec,
@@ -144,7 +145,7 @@ pub struct Index {
 impl Index {
     fn of(table: &Table, index: azekura::Index) -> Index {
         let (keys, values) = (table.keys.clone(), table.values.clone());
-        Index { index, view: table.view.clone(), keys, values }
+        Index { index, db: table.db.clone(), view: table.view.clone(), keys, values }
     }
 
     /// An iterator over the records of a query.
@@ -152,7 +153,7 @@ impl Index {
         let index = &self.index;
         let source = match &self.view {
             View::Direct => py.detach(|| {
-                let records = ask!(query, index)?;
+                let records = ask!(query, index).map_err(in_file(&self.db))?;
                 Ok::<_, Failure>(match keys_only {
                     true => Source::IndexKeys(records.keys(), reverse),
                     false => Source::Index(records, reverse),
@@ -166,7 +167,7 @@ impl Index {
             }),
         };
         let what = if keys_only { What::Keys } else { What::Items };
-        Ok(Records::new(source?, what, self.keys.clone(), self.values.clone()))
+        Ok(Records::new(&self.db, source?, what, (&self.keys, &self.values)))
     }
 
     /// The first record of a query in one direction, as a pair.
@@ -181,8 +182,8 @@ impl Index {
             let values = lent(&values);
             let look = |read: IndexRead<'_>| if last { read.last(&values) } else { read.first(&values) };
             match &self.view {
-                View::Direct if last => index.last(&values).map_err(Failure::from),
-                View::Direct => index.first(&values).map_err(Failure::from),
+                View::Direct if last => index.last(&values).map_err(in_file(&self.db)),
+                View::Direct => index.first(&values).map_err(in_file(&self.db)),
                 View::Read(txn) => txn.with(|txn| look(index.read_in(&*txn))),
                 View::Write(txn) => txn.with(|txn| look(index.read_in(&*txn))),
             }
@@ -255,7 +256,7 @@ impl Index {
     fn count(&self, values: &Bound<'_, PyTuple>) -> PyResult<u64> {
         let (py, index, values) = (values.py(), &self.index, Value::all(values)?);
         let count = py.detach(|| match &self.view {
-            View::Direct => index.count(&lent(&values)).map_err(Failure::from),
+            View::Direct => index.count(&lent(&values)).map_err(in_file(&self.db)),
             View::Read(txn) => txn.with(|txn| index.read_in(&*txn).count(&lent(&values))),
             View::Write(txn) => txn.with(|txn| index.read_in(&*txn).count(&lent(&values))),
         });
@@ -303,14 +304,16 @@ impl Table {
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Index> {
         self.expect_direct()?;
-        let table = self.table.clone();
-        let made = long::run(py, progress, move |tell| table.create_index_with(&name, &spec, tell))?;
+        let (table, db) = (self.table.clone(), self.db.clone());
+        let made = long::run(py, progress, move |tell| {
+            table.create_index_with(&name, &spec, tell).map_err(in_file(&db))
+        })?;
         Ok(Index::of(self, made))
     }
 
     /// The index of that name.
     fn index(&self, py: Python<'_>, name: &str) -> PyResult<Index> {
-        let found = py.detach(|| self.table.index(name)).map_err(Failure::from)?;
+        let found = py.detach(|| self.table.index(name)).map_err(in_file(&self.db))?;
         Ok(Index::of(self, found))
     }
 
@@ -318,7 +321,7 @@ impl Table {
     /// how many `entries` it has, with their `bytes`.
     fn indexes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
-        for info in py.detach(|| self.table.indexes()).map_err(Failure::from)? {
+        for info in py.detach(|| self.table.indexes()).map_err(in_file(&self.db))? {
             let dict = PyDict::new(py);
             dict.set_item("name", info.name)?;
             dict.set_item("spec", info.spec)?;
@@ -333,6 +336,6 @@ impl Table {
     /// Removes an index; the records stay.
     fn drop_index(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         self.expect_direct()?;
-        Ok(py.detach(|| self.table.drop_index(name)).map_err(Failure::from)?)
+        Ok(py.detach(|| self.table.drop_index(name)).map_err(in_file(&self.db))?)
     }
 }

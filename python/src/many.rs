@@ -2,7 +2,7 @@
 
 use crate::arrow::Names;
 use crate::batch::{Found, Put, get_all, put_all, put_arrow, put_into};
-use crate::errors::Failure;
+use crate::errors::{Failure, in_file};
 use crate::shared::Shared;
 use crate::table::{Table, View};
 use azekura::{Savepoint, WriteTxn};
@@ -72,7 +72,7 @@ impl Table {
             }),
             View::Read(txn) => self.get_many_in(txn, keys),
             View::Direct => {
-                let txn = Shared::new(keys.py().detach(|| self.db.read()));
+                let txn = Shared::of(&self.db, keys.py().detach(|| self.db.read()));
                 self.get_many_in(&txn, keys)
             }
         }
@@ -80,7 +80,7 @@ impl Table {
 }
 
 /// Undoes what a call has put before it failed. Returns its error.
-fn undone(py: Python<'_>, txn: &Shared<WriteTxn>, before: &Savepoint, error: PyErr) -> PyErr {
+pub fn undone(py: Python<'_>, txn: &Shared<WriteTxn>, before: &Savepoint, error: PyErr) -> PyErr {
     match py.detach(|| txn.with(|txn| txn.rollback_to(before))) {
         // Whoever gives the records may have ended the transaction. Then there is nothing to undo.
         Ok(()) | Err(Failure::Over) => error,
@@ -101,9 +101,9 @@ impl Table {
             return work(&|some| txn.with(|txn| put_into(txn, &self.table, some)))
                 .map_err(|error| undone(py, txn, &before, error));
         }
-        let txn = Shared::new(self.db.write());
+        let txn = Shared::of(&self.db, self.db.write());
         let done = work(&|some| txn.with(|txn| put_into(txn, &self.table, some)))?;
-        py.detach(|| -> Result<(), Failure> { Ok(txn.take()?.commit_blind()?) })?;
+        py.detach(|| -> Result<(), Failure> { txn.take()?.commit_blind().map_err(in_file(&self.db)) })?;
         Ok(done)
     }
 

@@ -1,7 +1,7 @@
 //! Tables: ranges, both ends, and what is done to many records at once.
 
 use crate::codec::Codec;
-use crate::errors::{Failure, of_engine};
+use crate::errors::{Failure, in_file};
 use crate::long;
 use crate::records::{Records, Source, What};
 use crate::rows::Packed;
@@ -55,7 +55,7 @@ impl Table {
         if reverse {
             cursor.seek_last();
         }
-        Records::new(Source::Cursor(cursor, reverse), what, self.keys.clone(), self.values.clone())
+        Records::new(&self.db, Source::Cursor(cursor, reverse), what, (&self.keys, &self.values))
     }
 
     /// The engine's cursor over a range.
@@ -283,10 +283,10 @@ impl Table {
         let options = WriteOptions { isolation: Isolation::Snapshot, ..WriteOptions::default() };
         let mut tries = 0;
         loop {
-            let txn = Shared::new(py.detach(|| self.db.write_with(options)));
+            let txn = Shared::of(&self.db, py.detach(|| self.db.write_with(options)));
             let removed = self.retain_in(&txn, keep, &ends)?;
-            match py.detach(|| -> Result<(), Failure> { Ok(txn.take()?.commit()?) }) {
-                Err(Failure::Engine(Error::Conflict { .. })) if tries < RETRIES => tries += 1,
+            match py.detach(|| -> Result<(), Failure> { txn.take()?.commit().map_err(in_file(&self.db)) }) {
+                Err(Failure::Engine(Error::Conflict { .. }, _)) if tries < RETRIES => tries += 1,
                 done => return Ok(done.map(|()| removed)?),
             }
         }
@@ -311,12 +311,12 @@ impl Table {
     ) -> PyResult<Records> {
         let ends = Ends::of(&self.keys, lo, hi)?;
         let records = self.writes(py, |t| t.drain(ends.range()), |txn, t| txn.drain(t, ends.range()))?;
-        Ok(Records::new(Source::Drained(records), What::Items, self.keys.clone(), self.values.clone()))
+        Ok(Records::new(&self.db, Source::Drained(records), What::Items, (&self.keys, &self.values)))
     }
 
     /// The table's figures. `records_estimate` counts some records more than once until levels are merged.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = py.detach(|| self.table.stats()).map_err(|error| of_engine(&error))?;
+        let stats = py.detach(|| self.table.stats()).map_err(in_file(&self.db))?;
         let figures = [
             ("records_estimate", stats.records_estimate),
             ("levels", stats.levels),

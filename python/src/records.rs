@@ -8,9 +8,9 @@
 //! would wait for itself.
 
 use crate::codec::Codec;
-use crate::errors::of_engine;
+use crate::errors::{in_file, of_engine};
 use crate::rows::Packed;
-use azekura::{Cursor, Error, IndexKeys, IndexRecords};
+use azekura::{Cursor, Db, Error, IndexKeys, IndexRecords};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -100,6 +100,8 @@ pub struct Records {
 
 /// What an iterator has, and where it is.
 struct State {
+    /// Whose records they are.
+    db: Db,
     /// None after the end.
     source: Option<Source>,
     what: What,
@@ -143,7 +145,7 @@ impl State {
         py.detach(|| self.fill()).map_err(|error| {
             self.source = None;
             self.fetched.clear();
-            of_engine(&error)
+            in_file(&self.db)(error).into()
         })
     }
 
@@ -183,9 +185,11 @@ impl Drop for Inside<'_> {
 
 impl Records {
     /// An iterator over the records of a source.
-    pub fn new(source: Source, what: What, keys: Codec, values: Codec) -> Records {
+    pub fn new(db: &Db, source: Source, what: What, (keys, values): (&Codec, &Codec)) -> Records {
         let fetched = Packed::default();
-        let state = State { source: Some(source), what, keys, values, fetched, given: 0, fetch: FETCH_FIRST };
+        let (db, keys, values) = (db.clone(), keys.clone(), values.clone());
+        let source = Some(source);
+        let state = State { db, source, what, keys, values, fetched, given: 0, fetch: FETCH_FIRST };
         Records { state: Mutex::new(state), inside: AtomicUsize::new(0), process: std::process::id() }
     }
 

@@ -1,7 +1,7 @@
 //! A table, at this moment or as a transaction sees it.
 
 use crate::codec::Codec;
-use crate::errors::{Failure, missing, of_engine};
+use crate::errors::{in_file, missing};
 use crate::numbers::Number;
 use crate::records::{Records, What};
 use crate::shared::Shared;
@@ -111,7 +111,7 @@ impl Table {
     ) -> PyResult<R> {
         let table = &self.table;
         let done = match &self.view {
-            View::Direct => py.detach(|| direct(table).map_err(Failure::from)),
+            View::Direct => py.detach(|| direct(table).map_err(in_file(&self.db))),
             View::Read(txn) => py.detach(|| txn.with(|txn| read(txn, table))),
             View::Write(txn) => py.detach(|| txn.with(|txn| write(txn, table))),
         };
@@ -133,7 +133,7 @@ impl Table {
         let bytes = self.keys.key(key)?;
         let (k, mut copy) = (bytes.as_ref(), Copied::new());
         let found = match &self.view {
-            View::Direct => py.detach(|| table.get_with(k, |v| copy.set(v)).map_err(Failure::from)),
+            View::Direct => py.detach(|| table.get_with(k, |v| copy.set(v)).map_err(in_file(&self.db))),
             View::Read(txn) => py.detach(|| txn.with(|txn| txn.get_with(table, k, |v| copy.set(v)))),
             View::Write(txn) => py.detach(|| txn.with(|txn| txn.get_with(table, k, |v| copy.set(v)))),
         };
@@ -152,7 +152,7 @@ impl Table {
     /// Fails if nothing can be written.
     pub fn expect_writable(&self) -> PyResult<()> {
         match self.view {
-            View::Read(_) => Err(of_engine(&Error::ReadOnly)),
+            View::Read(_) => Err(in_file(&self.db)(Error::ReadOnly).into()),
             View::Direct | View::Write(_) => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! Write transactions and snapshots.
 
 use crate::codec::Codec;
-use crate::errors::{Failure, wrong_argument};
+use crate::errors::{Failure, in_file, wrong_argument};
 use crate::shared::Shared;
 use crate::table::{Table, View, kind_of};
 use azekura::{Db, ReadTxn, WriteTxn};
@@ -52,7 +52,7 @@ pub struct Transaction {
 
 impl Transaction {
     fn end(&self) -> Result<(), Failure> {
-        Ok(self.txn.take()?.commit()?)
+        self.txn.take()?.commit().map_err(in_file(&self.db))
     }
 }
 
@@ -234,7 +234,9 @@ impl Snapshot {
         key: Option<&Bound<'_, PyAny>>,
         value: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
-        let open = |name: &str| -> Result<azekura::Table, Failure> { Ok(self.db.open_table(name)?) };
+        let open = |name: &str| -> Result<azekura::Table, Failure> {
+            self.db.open_table(name).map_err(in_file(&self.db))
+        };
         within(&self.db, table, key, value, View::Read(self.txn.clone()), open)
     }
 

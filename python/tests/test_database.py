@@ -7,6 +7,7 @@ import multiprocessing
 import errno
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -88,8 +89,9 @@ class Tables(TestCase):
             file.write(b"damage")
         with azekura.Database(self.path) as db:
             self.assertTrue(db.check())
-            with self.assertRaises(azekura.Corrupt):
+            with self.assertRaises(azekura.Corrupt) as raised:
                 list(db.table("t").items())
+            self.assertRegex(str(raised.exception), f"^{re.escape(self.path)}: corrupt .* at file offset")
 
 
 class Errors(TestCase):
@@ -147,8 +149,43 @@ class Errors(TestCase):
             lambda: table.get_many(["1"]),
             lambda: table.put_many([("1", "2")]),
         ):
-            with self.assertRaises(azekura.Closed):
+            with self.assertRaises(azekura.Closed) as raised:
                 use()
+            self.assertEqual(raised.exception.path, self.path)
+            self.assertEqual(str(raised.exception), f"{self.path}: the database is closed")
+
+    def test_errors_say_of_which_file(self):
+        db, other = self.database(), azekura.Database(self.path + "2")
+        numbers, index = other.table("n"), other.table("i").create_index("by_value", "v")
+        numbers["text"] = "no number"
+        tx = other.begin()
+        uses = [
+            (azekura.NoSuchTable, lambda: other.drop_table("none")),
+            (azekura.NoSuchTable, lambda: tx.table("none")),
+            (azekura.NoSuchTable, lambda: other.snapshot().table("none")),
+            (azekura.WrongType, lambda: numbers.increment("text")),
+            (azekura.WrongType, lambda: tx.table(numbers).increment("text")),
+            (azekura.NoSuchIndex, lambda: numbers.index("none")),
+            (azekura.Invalid, lambda: numbers.create_index("bad", "what")),
+            (azekura.Invalid, lambda: next(index.get(1, 2))),
+            (azekura.ReadOnly, lambda: other.snapshot().table(numbers).put("a", "b")),
+        ]
+        for kind, use in uses:
+            with self.assertRaises(kind) as raised:
+                use()
+            self.assertEqual(raised.exception.path, str(other.path))
+            self.assertIn(f"{self.path}2: ", str(raised.exception))
+            self.assertEqual(pickle.loads(pickle.dumps(raised.exception)).path, raised.exception.path)
+        # An error that names its file does so once, and one of no file names none.
+        with self.assertRaises(azekura.Locked) as raised:
+            azekura.Database(self.path)
+        self.assertEqual((str(raised.exception).count(self.path), raised.exception.path), (1, None))
+        with self.assertRaises(azekura.TransactionOver) as raised:
+            tx.rollback()
+            tx.commit()
+        self.assertIsNone(raised.exception.path)
+        other.close()
+        db.close()
 
     def test_read_only(self):
         with azekura.Database(self.path) as db:

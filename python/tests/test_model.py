@@ -32,7 +32,8 @@ class Run:
     def run(self):
         steps = [
             self.put, self.put, self.put, self.remove, self.get, self.get, self.add, self.increment, self.merge,
-            self.swap, self.put_many, self.get_many, self.transaction, self.walk, self.cursor, self.rare,
+            self.merge_many, self.swap, self.put_many, self.get_many, self.transaction, self.walk, self.cursor,
+            self.rare,
         ]
         for _ in range(STEPS):
             self.draw.choice(steps)()
@@ -93,6 +94,12 @@ class Run:
         }
         self.table.merge(key, number, operator)
         self.model[key] = number if old is None else due[operator]()
+
+    def merge_many(self):
+        records = [(self.key(), self.draw.randrange(-(10**9), 10**9)) for _ in range(self.draw.randrange(20))]
+        self.table.merge_many(records)
+        for key, number in records:
+            self.model[key] = (self.model.get(key, 0) + number + 2**63) % 2**64 - 2**63
 
     def swap(self):
         key = self.key()

@@ -67,6 +67,35 @@ class Operations(TestCase):
             for operator in ["append", "union"]:
                 with self.assertRaises(TypeError):
                     table.merge("s", operator=operator)
+            table.merge_many({"n": 10, "m": 1})
+            table.merge_many([("n", 1), ("n", 1)])
+            table.merge_many(["n", "m"], [100, 0], "min")
+            self.assertEqual(table.get_many(["n", "m"]), [struct.pack("<q", 15), struct.pack("<q", 0)])
+            table.merge_many({"l": "eve"}, operator="append")
+            table.merge_many(iter([("s", [b"zoe"]), ("s", []), ("new", [b"a"])]), operator="union")
+            self.assertEqual(table.get_many(["l", "s", "new"]), [b"adabobeve", b"adabobevezoe", b"a"])
+            for wrong in [["n"], [("n", 1, 2)], [("n", "x")], {"n": None}, 7]:
+                with self.assertRaises((TypeError, ValueError)):
+                    table.merge_many(wrong)
+            with self.assertRaises(ValueError):
+                table.merge_many(["n", "m"], [1])
+            # What comes before the error is not merged either.
+            with self.assertRaises(TypeError):
+                table.merge_many([("n", 1000), ("m", "x")])
+            with self.assertRaises(ValueError):
+                table.merge_many({"n": 1000}, operator="mean")
+            self.assertEqual(table["n"], struct.pack("<q", 15))
+            with db.begin() as tx:
+                view = tx.table(table)
+                view.merge_many({"n": 5, "fresh": 1})
+                view["text"] = "no number"
+                # In a transaction nothing of the call stays, and all that was before.
+                with self.assertRaises(azekura.WrongType):
+                    view.merge_many([("n", 1000), ("text", 1)])
+                self.assertEqual(view["n"], struct.pack("<q", 20))
+            self.assertEqual((table["n"], table["text"]), (struct.pack("<q", 20), b"no number"))
+            with db.snapshot() as snapshot, self.assertRaises(azekura.ReadOnly):
+                snapshot.table(table).merge_many({"n": 1})
             self.assertFalse(table.compare_and_swap("a", "x", "y"))
             self.assertTrue(table.compare_and_swap("a", "34", None))
             self.assertTrue(table.compare_and_swap("a", None, "5"))

@@ -4,7 +4,7 @@
  *
  * Results. Every function that can fail returns an azk_status, and AZK_OK if all went well. What it
  * gives goes to out-parameters, which come last. azk_error_message says why the last call of the
- * thread failed. The errors that a function can return are listed with it. Besides, each can return
+ * thread failed, and of which file, if the call had a handle of one. The errors that a function can return are listed with it. Besides, each can return
  * AZK_INVALID for an argument that has no meaning (a NULL where none may be, a length that no memory
  * has), AZK_BAD_HANDLE and AZK_BUSY for a handle (see below), and AZK_PANIC.
  *
@@ -14,7 +14,8 @@
  *
  * Memory. What a function allocates for its result is freed with azk_free. Pointers that are only
  * lent say until when they are good: those of cursors until the cursor moves or is freed, those of
- * azk_read_get_ref until the values are released or the transaction ends.
+ * azk_read_get_ref until the values are released or the transaction ends, those of
+ * azk_write_get_ref until the transaction is changed or ends.
  *
  * Handles. A handle looks like a pointer, and is a number that the library looks up at each call:
  * nothing is read through it. So NULL, a handle that was freed, closed or ended, one of another type,
@@ -30,8 +31,9 @@
  * a call that meets another is AZK_BUSY, and so is freeing what a call is using: nothing happens
  * then. Messages are per thread. No function may be called from a signal handler.
  *
- * Callbacks may call every function, with the same handles too. They must return: no longjmp, no
- * exception may leave them.
+ * Callbacks may call every function, with the same handles too. (Those of azk_write_retain and
+ * azk_write_update excepted: where a call keeps its transaction, what would use it is AZK_BUSY.)
+ * They must return: no longjmp, no exception may leave them.
  *
  * Forks. A handle belongs to the process that has made it. In a forked child every call that reads
  * or writes is AZK_FORKED; freeing handles there is allowed and changes nothing for the parent. A
@@ -632,6 +634,16 @@ typedef int32_t (*azk_scan_fn)(void *user_data,
                                size_t key_len,
                                const void *value,
                                size_t value_len);
+
+/**
+ * Called with the value of a key: its `data` is NULL if the key is absent. It sets *value to the new value,
+ * or its `data` to NULL to remove the key; if it leaves *value as it is, nothing is written. The old bytes
+ * stay until it returns. The new ones, which may be a part of them, must stay until the function that has
+ * called it returns, and are copied there. 0 goes on; any other number ends the call, and nothing is
+ * written.
+ */
+typedef int32_t (*azk_update_fn)(void *user_data,
+                                 azk_bytes *value);
 
 /**
  * Called now and then during a long operation, with how many bytes are done and how many there are. `total`
@@ -1726,6 +1738,32 @@ azk_status azk_write_drain(azk_write *write,
                            void *user_data);
 
 /**
+ * Replaces the value of a key by what `callback` makes of it, and keeps the time that the record has. If
+ * another commit changes the key meanwhile, the callback is called again with the newer value. It may use
+ * the database, but must not change the key itself. Errors: AZK_STOPPED if the callback has ended the call;
+ * AZK_INVALID if it is NULL, or has itself committed a change to the key; and as azk_table_put and
+ * azk_table_get.
+ */
+azk_status azk_table_update(const azk_table *table,
+                            const void *key,
+                            size_t key_len,
+                            azk_update_fn callback,
+                            void *user_data);
+
+/**
+ * As azk_table_update, within this transaction, of the value as it sees it. The callback is called once. It
+ * must not use the transaction: while it runs, calls of its thread with transactions, cursors and lookups
+ * give AZK_BUSY. Errors: AZK_STOPPED, AZK_INVALID if the callback is NULL, and as azk_write_put and
+ * azk_write_get.
+ */
+azk_status azk_write_update(azk_write *write,
+                            const azk_table *table,
+                            const void *key,
+                            size_t key_len,
+                            azk_update_fn callback,
+                            void *user_data);
+
+/**
  * Begins to read a snapshot of all tables: later commits are not seen. A reader waits for nobody, and nobody
  * waits for it. The space of what it sees is kept while it is open, so keep it short. End it with
  * azk_read_end. On failure *out is NULL. Errors: none of its own (the first get reports a closed database).
@@ -1915,6 +1953,19 @@ azk_status azk_write_get_alloc(azk_write *write,
                                size_t key_len,
                                void **value,
                                size_t *value_len);
+
+/**
+ * The value of a key, without a copy, as this transaction sees it. The bytes stay unchanged in place until
+ * the transaction is next changed: by a call that writes, sets a savepoint or goes back to one, opens or
+ * changes a table, or ends it. Reading calls leave them. Until then each value takes some 100 bytes of
+ * memory, and keeps the page or segment that holds it. On failure *value is NULL and 0. Errors: as
+ * azk_write_get, without AZK_BUFFER_TOO_SMALL.
+ */
+azk_status azk_write_get_ref(azk_write *write,
+                             const azk_table *table,
+                             const void *key,
+                             size_t key_len,
+                             azk_bytes *value);
 
 /**
  * Removes a key and gives a copy of its value. Free it with azk_free. If the key is absent *value is NULL.

@@ -322,6 +322,16 @@ public:
         });
     }
 
+    /*
+     * Replaces the value by what f(old) makes of it, where none stands for an absent key, before and after. f may be
+     * called again if another commit comes between, and must not change the key itself. What it throws writes nothing.
+     */
+    template <class F> void update(std::string_view key, F f)
+    {
+        detail::updater<F> calls(f);
+        calls.check(azk_table_update(get(), key.data(), key.size(), detail::updater<F>::call, &calls));
+    }
+
     std::optional<std::string> take(std::string_view key)
     {
         return detail::taken([&](void **value, size_t *len) {

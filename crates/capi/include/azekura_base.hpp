@@ -169,6 +169,38 @@ private:
     std::exception_ptr thrown_;
 };
 
+/* A function of the caller's that makes a value of an old one, as a callback for C. */
+template <class F> class updater {
+public:
+    explicit updater(F &f) : f_(f) {}
+
+    /* As azk_update_fn. After an exception it answers 1. */
+    static int32_t call(void *self, azk_bytes *value)
+    {
+        auto *own = static_cast<updater *>(self);
+        try {
+            own->made_ = own->f_(value->data == nullptr ? optional_view() : optional_view(view(*value)));
+            *value = own->made_ ? bytes(*own->made_) : azk_bytes{nullptr, 0};
+            return 0;
+        } catch (...) {
+            own->thrown_ = std::current_exception();
+            return 1;
+        }
+    }
+
+    void check(int32_t status) const
+    {
+        if (thrown_)
+            std::rethrow_exception(thrown_);
+        detail::check(status);
+    }
+
+private:
+    F &f_;
+    std::optional<std::string> made_;
+    std::exception_ptr thrown_;
+};
+
 /* Whether what an iterator gives is still there when it has gone on. */
 template <class Item> constexpr bool stays = std::is_reference_v<Item> || std::is_same_v<Item, std::string_view>;
 

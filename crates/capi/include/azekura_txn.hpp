@@ -132,6 +132,15 @@ public:
         });
     }
 
+    /* The value where it stands: good until the transaction is changed or ends. */
+    optional_view view(const azekura::table &table, std::string_view key)
+    {
+        azk_bytes value;
+        if (!detail::found(azk_write_get_ref(handle_.get(), table.get(), key.data(), key.size(), &value)))
+            return std::nullopt;
+        return detail::view(value);
+    }
+
     template <class Keys> std::vector<std::optional<std::string>> get_many(const azekura::table &table, const Keys &keys)
     {
         return detail::fetch_many(keys, [&](const azk_bytes *all, size_t count, azk_bytes **values) {
@@ -262,6 +271,13 @@ public:
             return azk_write_compare_and_swap(handle_.get(), table.get(), key.data(), key.size(), from.get(), to.get(),
                                               done);
         });
+    }
+
+    /* As table::update; f is called once, and must not use the transaction. */
+    template <class F> void update(const azekura::table &table, std::string_view key, F f)
+    {
+        detail::updater<F> calls(f);
+        calls.check(azk_write_update(handle_.get(), table.get(), key.data(), key.size(), detail::updater<F>::call, &calls));
     }
 
     std::optional<std::string> take(const azekura::table &table, std::string_view key)

@@ -27,9 +27,9 @@ impl azk_bytes {
 }
 
 /// A place for a result.
-pub(crate) struct Place<T>(NonNull<T>);
+pub(crate) struct ResultPlace<T>(NonNull<T>);
 
-impl<T> Place<T> {
+impl<T> ResultPlace<T> {
     #[inline(always)]
     pub(crate) fn set(&mut self, value: T) {
         // SAFETY: `Caller::place` has checked the pointer, and the caller answers for the room behind it.
@@ -41,7 +41,7 @@ impl<T> Place<T> {
 pub(crate) struct Buffer {
     at: *mut u8,
     capacity: usize,
-    len: Place<usize>,
+    len: ResultPlace<usize>,
 }
 
 impl Buffer {
@@ -144,20 +144,20 @@ impl Caller {
 
     /// A place for a result. NULL is refused.
     #[inline(always)]
-    pub(crate) fn place<T>(self, out: *mut T, what: &str) -> Outcome<Place<T>> {
+    pub(crate) fn place<T>(self, out: *mut T, what: &str) -> Outcome<ResultPlace<T>> {
         match NonNull::new(out) {
-            Some(place) if out.is_aligned() => Ok(Place(place)),
+            Some(place) if out.is_aligned() => Ok(ResultPlace(place)),
             _ => Err(refuse_place(out.is_null(), what)),
         }
     }
 
     /// A place for a result that the caller may leave out.
-    pub(crate) fn optional_place<T>(self, out: *mut T, what: &str) -> Outcome<Option<Place<T>>> {
+    pub(crate) fn optional_place<T>(self, out: *mut T, what: &str) -> Outcome<Option<ResultPlace<T>>> {
         if out.is_null() { Ok(None) } else { self.place(out, what).map(Some) }
     }
 
     /// A place for a new handle. It is set to NULL until there is one.
-    pub(crate) fn handle_place<H>(self, out: *mut *mut H) -> Outcome<Place<*mut H>> {
+    pub(crate) fn handle_place<H>(self, out: *mut *mut H) -> Outcome<ResultPlace<*mut H>> {
         let mut place = self.place(out, "the place for the new handle")?;
         place.set(std::ptr::null_mut());
         Ok(place)

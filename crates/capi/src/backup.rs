@@ -1,6 +1,6 @@
 //! Copies of a database, and repositories of backups.
 
-use crate::arguments::Place;
+use crate::arguments::ResultPlace;
 use crate::call::Caller;
 use crate::handles::azk_db;
 use crate::memory::Block;
@@ -84,6 +84,8 @@ pub struct azk_verify_report {
 }
 
 fn path_of<'a>(c: Caller, path: *const c_char, what: &str) -> Outcome<&'a Path> {
+    // A call about a database's handle uses it after this.
+    crate::files::none();
     Ok(Path::new(OsStr::from_bytes(c.c_str(path, what)?.to_bytes())))
 }
 
@@ -262,7 +264,7 @@ pub unsafe extern "C" fn azk_repository_restore(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
-        let point: Option<Place<azk_point>> = c.optional_place(point, "point")?;
+        let point: Option<ResultPlace<azk_point>> = c.optional_place(point, "point")?;
         let (which, path) = (which_of(which, number)?, path_of(c, path, "path")?);
         let repository = Repository::open(path_of(c, repository, "repository")?)?;
         let report = repository.restore(which, path, teller(progress, user_data))?;

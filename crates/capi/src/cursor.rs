@@ -1,6 +1,6 @@
 //! Moving a cursor, and the value of its current record, which is read when the caller asks for it.
 
-use crate::arguments::{Place, azk_bytes};
+use crate::arguments::{ResultPlace, azk_bytes};
 use crate::call::{Caller, call};
 use crate::handles::azk_cursor;
 use crate::slots::{end, owned};
@@ -66,8 +66,8 @@ impl Walk {
     fn step(
         &mut self,
         forward: bool,
-        key_place: &mut Place<azk_bytes>,
-        value_place: Option<Place<azk_bytes>>,
+        key_place: &mut ResultPlace<azk_bytes>,
+        value_place: Option<ResultPlace<azk_bytes>>,
     ) -> Outcome<azk_status> {
         let cursor = self.cursor();
         let Some((key, value)) = (if forward { cursor.next()? } else { cursor.prev()? }) else {

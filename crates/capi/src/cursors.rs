@@ -118,9 +118,9 @@ pub unsafe extern "C" fn azk_write_cursor(
         let span = c.span(from, to)?;
         let (write, table) = (owned(write)?, shared(table)?);
         if span.is_whole() {
-            Ok(write.txn.cursor(&table)?)
+            Ok(write.txn()?.cursor(&table)?)
         } else {
-            Ok(write.txn.range(&table, (span.start(), span.end()))?)
+            Ok(write.txn()?.range(&table, (span.start(), span.end()))?)
         }
     })
 }
@@ -140,6 +140,6 @@ pub unsafe extern "C" fn azk_write_prefix_cursor(
     made(c, out, || {
         let prefix = c.bytes(prefix, prefix_len, "prefix")?;
         let (write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.prefix(&table, prefix)?)
+        Ok(write.txn()?.prefix(&table, prefix)?)
     })
 }

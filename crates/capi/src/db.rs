@@ -1,6 +1,7 @@
 //! Opening and closing.
 
 use crate::call::{Caller, call};
+use crate::files;
 use crate::handles::{azk_db, azk_options};
 use crate::slots::{end_shared, owned, share, shared};
 use crate::status::azk_status::{AZK_BUSY, AZK_OK};
@@ -21,9 +22,12 @@ pub unsafe extern "C" fn azk_db_open(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.handle_place(out)?;
+        files::none();
         let path = OsStr::from_bytes(c.c_str(path, "path")?.to_bytes());
         let options = if options.is_null() { Options::new() } else { owned(options)?.clone() };
-        out.set(share(options.open(path)?)?);
+        let db = options.open(path)?;
+        files::opened(db.path());
+        out.set(share(db)?);
         Ok(())
     })
 }

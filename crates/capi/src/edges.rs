@@ -119,7 +119,7 @@ pub unsafe extern "C" fn azk_write_first(
     // SAFETY: as the header demands of the caller.
     give(unsafe { Caller::trusted() }, key, value, || {
         let (write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.first(&table)?)
+        Ok(write.txn()?.first(&table)?)
     })
 }
 
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn azk_write_last(
     // SAFETY: as the header demands of the caller.
     give(unsafe { Caller::trusted() }, key, value, || {
         let (write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.last(&table)?)
+        Ok(write.txn()?.last(&table)?)
     })
 }
 
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn azk_write_pop_first(
     // SAFETY: as the header demands of the caller.
     give(unsafe { Caller::trusted() }, key, value, || {
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.pop_first(&table)?)
+        Ok(write.changed()?.pop_first(&table)?)
     })
 }
 
@@ -166,6 +166,6 @@ pub unsafe extern "C" fn azk_write_pop_last(
     // SAFETY: as the header demands of the caller.
     give(unsafe { Caller::trusted() }, key, value, || {
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.pop_last(&table)?)
+        Ok(write.changed()?.pop_last(&table)?)
     })
 }

@@ -1,6 +1,6 @@
 //! Records that are gone by themselves after some time.
 
-use crate::arguments::Place;
+use crate::arguments::ResultPlace;
 use crate::call::Caller;
 use crate::handles::{azk_db, azk_read, azk_table, azk_write};
 use crate::slots::{owned, shared};
@@ -24,7 +24,7 @@ fn usual(ttl_ms: u64) -> Option<Duration> {
 }
 
 /// Says how long a record will still be there.
-fn say(mut out: Place<u64>, ttl: impl FnOnce() -> Outcome<Option<Lifetime>>) -> Outcome<azk_status> {
+fn say(mut out: ResultPlace<u64>, ttl: impl FnOnce() -> Outcome<Option<Lifetime>>) -> Outcome<azk_status> {
     out.set(0);
     let Some(lifetime) = ttl()? else { return Ok(AZK_NOT_FOUND) };
     out.set(match lifetime {
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn azk_write_set_usual_ttl(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |_| {
         let table = shared(table)?;
-        Ok(owned(write)?.txn.set_usual_ttl(&table, usual(ttl_ms))?)
+        Ok(owned(write)?.changed()?.set_usual_ttl(&table, usual(ttl_ms))?)
     })
 }
 
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn azk_write_put_for(
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.put_for(&table, key, value, time(ttl_ms))?)
+        Ok(write.changed()?.put_for(&table, key, value, time(ttl_ms))?)
     })
 }
 
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn azk_write_expire(
         let key = c.bytes(key, key_len, "key")?;
         let mut done = c.place(done, "done")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        done.set(write.txn.expire(&table, key, time(ttl_ms))?);
+        done.set(write.changed()?.expire(&table, key, time(ttl_ms))?);
         Ok(())
     })
 }
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn azk_write_ttl(
         let key = c.bytes(key, key_len, "key")?;
         let out = c.place(ttl_ms, "ttl_ms")?;
         let (write, table) = (owned(write)?, shared(table)?);
-        say(out, || Ok(write.txn.ttl(&table, key)?))
+        say(out, || Ok(write.txn()?.ttl(&table, key)?))
     })
 }
 

@@ -239,7 +239,7 @@ pub unsafe extern "C" fn azk_write_set_feed_cursor(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let (name, commit) = (c.text(name, "name")?, commit_of(c, commit)?);
-        Ok(owned(write)?.txn.set_feed_cursor(name, commit)?)
+        Ok(owned(write)?.changed()?.set_feed_cursor(name, commit)?)
     })
 }
 

@@ -7,7 +7,7 @@ use crate::handles::{
 };
 use crate::lookup::Lookup;
 use crate::read::Reading;
-use crate::slots::{Handle, Slots};
+use crate::slots::{Handle, HandleSlots};
 use crate::write::Writing;
 use azekura::{Db, Feed, Index, Options, Table};
 use azekura_shards::ShardedReader;
@@ -15,8 +15,8 @@ use azekura_shards::ShardedReader;
 impl Handle for azk_options {
     type Held = Options;
     const TAG: u8 = 1;
-    fn slots() -> &'static Slots<Options> {
-        static SLOTS: Slots<Options> = Slots::new();
+    fn slots() -> &'static HandleSlots<Options> {
+        static SLOTS: HandleSlots<Options> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -24,8 +24,8 @@ impl Handle for azk_options {
 impl Handle for azk_db {
     type Held = Db;
     const TAG: u8 = 2;
-    fn slots() -> &'static Slots<Db> {
-        static SLOTS: Slots<Db> = Slots::new();
+    fn slots() -> &'static HandleSlots<Db> {
+        static SLOTS: HandleSlots<Db> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -33,8 +33,8 @@ impl Handle for azk_db {
 impl Handle for azk_table {
     type Held = Table;
     const TAG: u8 = 3;
-    fn slots() -> &'static Slots<Table> {
-        static SLOTS: Slots<Table> = Slots::new();
+    fn slots() -> &'static HandleSlots<Table> {
+        static SLOTS: HandleSlots<Table> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -42,8 +42,8 @@ impl Handle for azk_table {
 impl Handle for azk_read {
     type Held = Reading;
     const TAG: u8 = 4;
-    fn slots() -> &'static Slots<Reading> {
-        static SLOTS: Slots<Reading> = Slots::new();
+    fn slots() -> &'static HandleSlots<Reading> {
+        static SLOTS: HandleSlots<Reading> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -51,8 +51,8 @@ impl Handle for azk_read {
 impl Handle for azk_write {
     type Held = Writing;
     const TAG: u8 = 5;
-    fn slots() -> &'static Slots<Writing> {
-        static SLOTS: Slots<Writing> = Slots::new();
+    fn slots() -> &'static HandleSlots<Writing> {
+        static SLOTS: HandleSlots<Writing> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -60,8 +60,8 @@ impl Handle for azk_write {
 impl Handle for azk_cursor {
     type Held = Walk;
     const TAG: u8 = 6;
-    fn slots() -> &'static Slots<Walk> {
-        static SLOTS: Slots<Walk> = Slots::new();
+    fn slots() -> &'static HandleSlots<Walk> {
+        static SLOTS: HandleSlots<Walk> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -69,8 +69,8 @@ impl Handle for azk_cursor {
 impl Handle for azk_index {
     type Held = Index;
     const TAG: u8 = 7;
-    fn slots() -> &'static Slots<Index> {
-        static SLOTS: Slots<Index> = Slots::new();
+    fn slots() -> &'static HandleSlots<Index> {
+        static SLOTS: HandleSlots<Index> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -78,8 +78,8 @@ impl Handle for azk_index {
 impl Handle for azk_lookup {
     type Held = Lookup;
     const TAG: u8 = 8;
-    fn slots() -> &'static Slots<Lookup> {
-        static SLOTS: Slots<Lookup> = Slots::new();
+    fn slots() -> &'static HandleSlots<Lookup> {
+        static SLOTS: HandleSlots<Lookup> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -87,8 +87,8 @@ impl Handle for azk_lookup {
 impl Handle for azk_shards {
     type Held = ShardedReader;
     const TAG: u8 = 9;
-    fn slots() -> &'static Slots<ShardedReader> {
-        static SLOTS: Slots<ShardedReader> = Slots::new();
+    fn slots() -> &'static HandleSlots<ShardedReader> {
+        static SLOTS: HandleSlots<ShardedReader> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -96,8 +96,8 @@ impl Handle for azk_shards {
 impl Handle for azk_feed {
     type Held = Feed;
     const TAG: u8 = 10;
-    fn slots() -> &'static Slots<Feed> {
-        static SLOTS: Slots<Feed> = Slots::new();
+    fn slots() -> &'static HandleSlots<Feed> {
+        static SLOTS: HandleSlots<Feed> = HandleSlots::new();
         &SLOTS
     }
 }

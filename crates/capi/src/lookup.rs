@@ -189,7 +189,7 @@ fn looked_up_by_write<'a>(
 ) -> azk_status {
     found(c, out, query, |query| {
         let (write, index) = (owned(write)?, shared(index)?);
-        listed(&index, (&write.txn).into(), query)
+        listed(&index, write.txn()?.into(), query)
     })
 }
 

@@ -107,7 +107,7 @@ pub unsafe extern "C" fn azk_write_get_many(
     let c = unsafe { Caller::trusted() };
     gather(c, keys, count, values, |keys, all| {
         let (write, table) = (owned(write)?, shared(table)?);
-        let values = write.txn.get_many(&table, keys)?;
+        let values = write.txn()?.get_many(&table, keys)?;
         values.iter().enumerate().for_each(|(i, value)| all.add(i, value.as_deref()));
         Ok(())
     })
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn azk_write_put_many(
         let (keys, values) = (c.many(keys, count, "a key")?, c.many(values, count, "a value")?);
         let (mut write, table) = (owned(write)?, shared(table)?);
         for (key, value) in keys.into_iter().zip(values) {
-            write.txn.put(&table, key, value)?;
+            write.changed()?.put(&table, key, value)?;
         }
         Ok(())
     })

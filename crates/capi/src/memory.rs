@@ -2,6 +2,8 @@
 
 use crate::arguments::azk_bytes;
 use crate::status::{Outcome, azk_status, failure};
+use azekura::ValueRef;
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
@@ -9,6 +11,9 @@ unsafe extern "C" {
     fn malloc(bytes: usize) -> *mut c_void;
     fn free(block: *mut c_void);
 }
+
+/// Values that were lent from a transaction, which stay where they are.
+pub(crate) type LentValues<'a> = RefCell<Vec<ValueRef<'a>>>;
 
 /// A block that belongs to the caller after `release`.
 pub(crate) struct Block {

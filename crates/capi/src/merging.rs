@@ -111,7 +111,7 @@ pub unsafe extern "C" fn azk_write_merge(
         let key = c.bytes(key, key_len, "key")?;
         let merge = merge_of(operation, c.bytes(operand, operand_len, "operand")?)?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.merge(&table, key, merge)?)
+        Ok(write.changed()?.merge(&table, key, merge)?)
     })
 }
 
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn azk_write_merge_many(
         let merges = merges_of(c, keys, operation, operands, count)?;
         let (mut write, table) = (owned(write)?, shared(table)?);
         for (key, merge) in merges {
-            write.txn.merge(&table, key, merge)?;
+            write.changed()?.merge(&table, key, merge)?;
         }
         Ok(())
     })

@@ -49,6 +49,7 @@ pub unsafe extern "C" fn azk_options_create(out: *mut *mut azk_options) -> azk_s
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.handle_place(out)?;
+        crate::files::none();
         out.set(own(Options::new())?);
         Ok(())
     })

@@ -4,22 +4,19 @@ use crate::arguments::azk_bytes;
 use crate::call::{Caller, call};
 use crate::get::{found, give};
 use crate::handles::{azk_db, azk_read, azk_table};
-use crate::memory::Block;
+use crate::memory::{Block, LentValues};
 use crate::slots::{end, own_made, owned, shared};
 use crate::status::azk_status::{AZK_NOT_FOUND, AZK_OK};
 use crate::status::{Outcome, azk_status};
-use azekura::{ReadTxn, Table, ValueRef};
-use std::cell::RefCell;
+use azekura::{ReadTxn, Table};
 use std::ffi::c_void;
-
-type Values<'a> = RefCell<Vec<ValueRef<'a>>>;
 
 self_cell::self_cell!(
     /// A transaction, and the values that were lent from it.
     pub(crate) struct Lending {
         owner: ReadTxn,
         #[not_covariant]
-        dependent: Values,
+        dependent: LentValues,
     }
 );
 
@@ -48,7 +45,7 @@ impl Reading {
     /// Reads a value, whose bytes stay in place.
     fn lend(&mut self, table: &Table, key: &[u8]) -> Outcome<Option<azk_bytes>> {
         *self = match std::mem::replace(self, Reading::Moving) {
-            Reading::Plain(txn) => Reading::Lending(Lending::new(txn, |_| Values::default())),
+            Reading::Plain(txn) => Reading::Lending(Lending::new(txn, |_| LentValues::default())),
             other => other,
         };
         let Reading::Lending(lending) = self else { return Err(crate::slots::gone::<azk_read>()) };

@@ -44,7 +44,7 @@ pub unsafe extern "C" fn azk_write_remove_existing(
         let key = c.bytes(key, key_len, "key")?;
         let mut done = c.place(done, "done")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        done.set(write.txn.remove_existing(&table, key)?);
+        done.set(write.changed()?.remove_existing(&table, key)?);
         Ok(())
     })
 }
@@ -113,7 +113,8 @@ pub unsafe extern "C" fn azk_write_retain(
     unsafe { Caller::trusted() }.run(move |c| {
         let callback = Callback::new(callback, user_data)?;
         retain(c, table, from, to, removed, |table, span| {
-            let txn = &mut owned(write)?.txn;
+            let mut write = owned(write)?;
+            let txn = write.changed()?;
             Ok(txn.retain(table, bounds(span), |key, value| callback.call(key, value) != 0)?)
         })
     })
@@ -157,7 +158,7 @@ pub unsafe extern "C" fn azk_write_drain(
         let span = c.span(from, to)?;
         let records = {
             let (mut write, table) = (owned(write)?, shared(table)?);
-            write.txn.drain(&table, bounds(&span))?
+            write.changed()?.drain(&table, bounds(&span))?
         };
         hand_out(records, callback)
     })

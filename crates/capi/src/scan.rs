@@ -43,7 +43,9 @@ impl Callback {
     #[inline(always)]
     fn call_at(self, key: azk_bytes, value: azk_bytes) -> i32 {
         // SAFETY: the bytes are there when it is called. The caller answers for what it does.
-        unsafe { (self.call)(self.user_data, key.data, key.len, value.data, value.len) }
+        crate::files::within(|| unsafe {
+            (self.call)(self.user_data, key.data, key.len, value.data, value.len)
+        })
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Seat {
     pub(crate) shared: AtomicU64,
     /// The handle in use that only this thread may use. 0: none.
     pub(crate) own: AtomicU64,
+    /// The number of the file of the handle that was used last (`files`). Only the seat's thread uses it.
+    pub(crate) file: AtomicU32,
     /// One free slot for each type of handle, plus one; 0: none. Only the seat's thread uses it.
     pub(crate) spare: [AtomicU32; SPARES],
     /// Whether calls need no barrier of their own.
@@ -81,6 +83,7 @@ fn add() -> &'static Seat {
         id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
         shared: AtomicU64::new(0),
         own: AtomicU64::new(0),
+        file: AtomicU32::new(0),
         spare: [const { AtomicU32::new(0) }; SPARES],
         light: is_asymmetric(),
         is_taken: AtomicBool::new(true),

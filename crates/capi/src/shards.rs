@@ -24,6 +24,7 @@ pub unsafe extern "C" fn azk_shards_open(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
         let mut out = c.handle_place(out)?;
+        crate::files::none();
         let path = OsStr::from_bytes(c.c_str(path, "path")?.to_bytes());
         let options = ReadOptions { version: (version > 0).then_some(version), ..ReadOptions::default() };
         out.set(share(ShardedReader::open_with(path, options)?)?);

@@ -49,24 +49,26 @@ pub(crate) trait Handle: Sized + 'static {
     /// The type's number within handles.
     const TAG: u8;
     /// The slots of this type.
-    fn slots() -> &'static Slots<Self::Held>;
+    fn slots() -> &'static HandleSlots<Self::Held>;
 }
 
-struct Slot<T> {
+struct HandleSlot<T> {
     /// The generation, and the owner in the lower half.
     word: AtomicU64,
     /// The next free slot, plus one.
     next: AtomicU32,
+    /// The number of the file that the handle is of (`files`). It is set before the word is.
+    file: AtomicU32,
     held: UnsafeCell<Option<T>>,
 }
 
 // SAFETY: `held` is reached as the module says. Several threads reach it only under a shared handle, for
 // which `shared` demands `T: Sync`.
-unsafe impl<T: Send> Sync for Slot<T> {}
+unsafe impl<T: Send> Sync for HandleSlot<T> {}
 
 /// All slots of one type of handle.
-pub(crate) struct Slots<T> {
-    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+pub(crate) struct HandleSlots<T> {
+    chunks: [OnceLock<Box<[HandleSlot<T>]>>; CHUNKS],
     made: AtomicU32,
     /// The first free slot, plus one. The upper half counts how often it has changed.
     free: AtomicU64,
@@ -86,10 +88,10 @@ fn low(word: u64) -> u32 {
     unpack(word).1
 }
 
-impl<T> Slots<T> {
-    pub(crate) const fn new() -> Slots<T> {
+impl<T> HandleSlots<T> {
+    pub(crate) const fn new() -> HandleSlots<T> {
         let chunks = [const { OnceLock::new() }; CHUNKS];
-        Slots { chunks, made: AtomicU32::new(0), free: AtomicU64::new(0) }
+        HandleSlots { chunks, made: AtomicU32::new(0), free: AtomicU64::new(0) }
     }
 
     /// The chunk of a slot, and its index there.
@@ -102,7 +104,7 @@ impl<T> Slots<T> {
     }
 
     #[inline(always)]
-    fn get(&self, index: u32) -> Option<&Slot<T>> {
+    fn get(&self, index: u32) -> Option<&HandleSlot<T>> {
         let (chunk, at) = Self::place(index);
         self.chunks.get(chunk)?.get()?.get(at)
     }
@@ -138,9 +140,10 @@ impl<T> Slots<T> {
         let (chunk, _) = Self::place(index);
         self.chunks.get(chunk)?.get_or_init(|| {
             let slots = usize::try_from(FIRST_CHUNK).unwrap_or(1) << chunk;
-            let empty = || Slot {
+            let empty = || HandleSlot {
                 word: AtomicU64::new(pack(1, NOBODY)),
                 next: AtomicU32::new(0),
+                file: AtomicU32::new(0),
                 held: UnsafeCell::new(None),
             };
             (0..slots).map(|_| empty()).collect()
@@ -182,7 +185,7 @@ fn number(tag: u8, generation: u32, index: u32) -> u64 {
 
 /// A slot, and what the handle expects of it.
 struct Found<H: Handle> {
-    slot: &'static Slot<H::Held>,
+    slot: &'static HandleSlot<H::Held>,
     number: u64,
     generation: u32,
     index: u32,
@@ -212,6 +215,14 @@ impl<H: Handle> Found<H> {
     fn refuse(&self, word: u64) -> Failure {
         if unpack(word) == (self.generation, TAKEN) { busy::<H>() } else { crate::wrong::stale(H::TAG) }
     }
+}
+
+/// The error for a handle of one thread that is used in a callback of a call that has another one.
+#[cold]
+fn within_another<H: Handle>() -> Failure {
+    let what = crate::wrong::name(H::TAG);
+    let why = "the call around this callback keeps another handle to itself";
+    failure(azk_status::AZK_BUSY, format!("the {what} cannot be used here: {why}"))
 }
 
 #[cold]
@@ -256,6 +267,7 @@ fn put<H: Handle>(make: impl FnOnce() -> Option<H::Held>, owner: u32, seat: &Sea
     // SAFETY: `take` has given the slot to this thread alone. Its word says that it is free, so no call gets
     // in. Its former contents were dropped when it was freed.
     unsafe { slot.held.get().write(make()) };
+    slot.file.store(seat.file.load(Ordering::Relaxed), Ordering::Relaxed);
     slot.word.store(pack(generation, owner), Ordering::Release);
     let number = number(H::TAG, generation, index);
     Ok(std::ptr::without_provenance_mut(usize::try_from(number).unwrap_or(0)))
@@ -303,6 +315,7 @@ where
         // SAFETY: the seat announced the handle before the word was read. From then on a thread that frees
         // the handle sees the seat and leaves the slot alone. Nothing else writes to it.
         if let Some(held) = unsafe { &*found.slot.held.get() } {
+            seat.file.store(found.slot.file.load(Ordering::Relaxed), Ordering::Relaxed);
             return Ok(Shared { held, seat, _here: PhantomData });
         }
     }
@@ -360,20 +373,22 @@ pub(crate) fn owned<'a, H: Handle>(handle: *const H) -> Outcome<Owned<'a, H>> {
 #[inline(always)]
 fn enter<H: Handle>(found: &Found<H>) -> Outcome<&'static Seat> {
     let seat = seat::mine();
-    if seat.own.load(Ordering::Relaxed) != 0 {
-        return Err(busy::<H>());
+    match seat.own.load(Ordering::Relaxed) {
+        0 => {}
+        own if own == found.number => return Err(busy::<H>()),
+        _ => return Err(within_another::<H>()),
     }
     seat.own.store(found.number, Ordering::Release);
     seat.barrier();
     let word = found.slot.word.load(Ordering::Acquire);
-    if word == found.word(seat.id) {
-        return Ok(seat);
-    }
-    let taken = take_over(found, seat, word);
-    if taken.is_err() {
+    if word != found.word(seat.id)
+        && let Err(failure) = take_over(found, seat, word)
+    {
         seat.own.store(0, Ordering::Release);
+        return Err(failure);
     }
-    taken.map(|()| seat)
+    seat.file.store(found.slot.file.load(Ordering::Relaxed), Ordering::Relaxed);
+    Ok(seat)
 }
 
 /// Makes another thread's slot this thread's, unless the other thread is using it.

@@ -166,10 +166,20 @@ impl Failure {
 
     pub(crate) fn message(self) -> String {
         match *self.0 {
-            Cause::Engine(error) => error.to_string(),
+            Cause::Engine(error) => match crate::files::name() {
+                Some(file) if !names_its_file(&error) => format!("{file}: {error}"),
+                _ => error.to_string(),
+            },
             Cause::Here(_, message) => message,
         }
     }
+}
+
+/// Whether the text of an error begins with, or is about, the file that it names.
+fn names_its_file(error: &Error) -> bool {
+    let naming =
+        [AZK_NOT_A_DATABASE, AZK_LOCKED, AZK_OPEN, AZK_TRUNCATED].map(|status| status_of(error) == status);
+    naming.contains(&true)
 }
 
 /// The status with the number of an error.

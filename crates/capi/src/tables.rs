@@ -1,6 +1,6 @@
 //! Tables: making, opening, listing, renaming, dropping.
 
-use crate::arguments::Place;
+use crate::arguments::ResultPlace;
 use crate::call::{Caller, call};
 use crate::db::with_db;
 use crate::handles::{azk_db, azk_table};
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn azk_db_tables(
 pub unsafe extern "C" fn azk_table_kind(table: *const azk_table, kind: *mut azk_kind) -> azk_status {
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
-        let mut kind: Place<azk_kind> = c.place(kind, "kind")?;
+        let mut kind: ResultPlace<azk_kind> = c.place(kind, "kind")?;
         kind.set(number_of(shared(table)?.kind()));
         Ok(())
     })

@@ -1,8 +1,9 @@
 //! Calls that keep a database durable, fast, small and sound.
 
-use crate::arguments::Place;
+use crate::arguments::ResultPlace;
 use crate::call::{Caller, call};
 use crate::db::with_db;
+use crate::files;
 use crate::handles::azk_db;
 use crate::memory::Block;
 use crate::slots::shared;
@@ -48,7 +49,7 @@ pub(crate) fn teller(progress: azk_progress_fn, user_data: *mut c_void) -> impl 
     move |come| {
         if let Some(progress) = progress {
             // SAFETY: the caller answers for what the callback does.
-            unsafe { progress(user_data, come.done, come.total) }
+            files::within(|| unsafe { progress(user_data, come.done, come.total) })
         }
     }
 }
@@ -66,7 +67,7 @@ pub unsafe extern "C" fn azk_db_shrink(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |c| {
-        let before: Option<Place<u64>> = c.optional_place(before_bytes, "before_bytes")?;
+        let before: Option<ResultPlace<u64>> = c.optional_place(before_bytes, "before_bytes")?;
         let after = c.optional_place(after_bytes, "after_bytes")?;
         let db = shared(db)?.clone();
         let report = db.shrink(teller(progress, user_data))?;
@@ -156,7 +157,7 @@ pub unsafe extern "C" fn azk_db_check(
 }
 
 /// The status of a call that has looked for problems. If there are some, their text goes to its place.
-pub(crate) fn give_lines(found: &[String], place: Option<Place<*mut c_char>>) -> Outcome<()> {
+pub(crate) fn give_lines(found: &[String], place: Option<ResultPlace<*mut c_char>>) -> Outcome<()> {
     let Some(first) = found.first() else { return Ok(()) };
     let mut lines = found.join("\n").replace('\0', "?").into_bytes();
     lines.push(0);

@@ -1,12 +1,14 @@
 //! Write transactions: beginning, commit, rollback, savepoints.
 
+use crate::arguments::azk_bytes;
 use crate::call::{Caller, call};
 use crate::handles::{azk_db, azk_write};
+use crate::memory::LentValues;
 use crate::options::durability_of;
-use crate::slots::{end, own, owned, shared, take};
+use crate::slots::{end, gone, own, owned, shared, take};
 use crate::status::azk_status::AZK_OK;
 use crate::status::{Outcome, azk_status, invalid};
-use azekura::{Isolation, Savepoint, WriteOptions, WriteTxn};
+use azekura::{Isolation, Savepoint, Table, WriteOptions, WriteTxn};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a transaction that reads and writes is protected from. A transaction without writes never conflicts.
@@ -24,11 +26,93 @@ pub enum azk_isolation {
     AZK_SNAPSHOT = 1,
 }
 
+self_cell::self_cell!(
+    /// A transaction, and the values that were lent from it since its last write.
+    struct LendingWrite {
+        owner: WriteTxn,
+        #[not_covariant]
+        dependent: LentValues,
+    }
+);
+
+/// A transaction, which changes nothing while values of it are lent.
+#[allow(clippy::large_enum_variant, reason = "it stays in its slot, so its size costs nothing")]
+enum WriteState {
+    /// No values were lent.
+    Plain(WriteTxn),
+    /// The caller may have pointers to values.
+    Lending(LendingWrite),
+    /// For a moment, while the value is moved.
+    Moving,
+}
+
 /// What a write transaction's handle holds.
 pub(crate) struct Writing {
-    pub(crate) txn: WriteTxn,
+    state: WriteState,
     /// In the order in which they were set.
     savepoints: Vec<(u64, Savepoint)>,
+}
+
+impl Writing {
+    /// The transaction, to read in it.
+    #[inline(always)]
+    pub(crate) fn txn(&self) -> Outcome<&WriteTxn> {
+        match &self.state {
+            WriteState::Plain(txn) => Ok(txn),
+            WriteState::Lending(lending) => Ok(lending.borrow_owner()),
+            WriteState::Moving => Err(gone::<azk_write>()),
+        }
+    }
+
+    /// The transaction, to change it. What was lent is over.
+    #[inline(always)]
+    pub(crate) fn changed(&mut self) -> Outcome<&mut WriteTxn> {
+        self.release();
+        match &mut self.state {
+            WriteState::Plain(txn) => Ok(txn),
+            WriteState::Lending(_) | WriteState::Moving => Err(gone::<azk_write>()),
+        }
+    }
+
+    /// Releases all values that were lent.
+    #[inline(always)]
+    fn release(&mut self) {
+        if let WriteState::Lending(_) = self.state {
+            self.take_back();
+        }
+    }
+
+    #[cold]
+    fn take_back(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, WriteState::Moving) {
+            WriteState::Lending(lending) => WriteState::Plain(lending.into_owner()),
+            other => other,
+        };
+    }
+
+    /// Reads a value, whose bytes stay in place until the transaction is changed.
+    pub(crate) fn lend(&mut self, table: &Table, key: &[u8]) -> Outcome<Option<azk_bytes>> {
+        self.state = match std::mem::replace(&mut self.state, WriteState::Moving) {
+            WriteState::Plain(txn) => WriteState::Lending(LendingWrite::new(txn, |_| LentValues::default())),
+            other => other,
+        };
+        let WriteState::Lending(lending) = &self.state else { return Err(gone::<azk_write>()) };
+        lending.with_dependent(|txn, values| {
+            let Some(value) = txn.get_ref(table, key)? else { return Ok(None) };
+            let bytes = azk_bytes::of(&value);
+            values.borrow_mut().push(value);
+            Ok(Some(bytes))
+        })
+    }
+
+    /// The transaction, to end it.
+    fn into_txn(mut self) -> Outcome<WriteTxn> {
+        self.release();
+        match self.state {
+            WriteState::Plain(txn) => Ok(txn),
+            WriteState::Lending(_) | WriteState::Moving => Err(gone::<azk_write>()),
+        }
+    }
 }
 
 fn isolation_of(number: i32) -> Outcome<Isolation> {
@@ -56,7 +140,7 @@ pub unsafe extern "C" fn azk_write_begin(
         let options =
             WriteOptions { durability: durability_of(durability)?, isolation: isolation_of(isolation)? };
         let txn = shared(db)?.write_with(options);
-        out.set(own(Writing { txn, savepoints: Vec::new() })?);
+        out.set(own(Writing { state: WriteState::Plain(txn), savepoints: Vec::new() })?);
         Ok(())
     })
 }
@@ -73,7 +157,7 @@ pub unsafe extern "C" fn azk_write_begin(
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_commit(write: *mut azk_write) -> azk_status {
     call(move || {
-        take(write)?.txn.commit()?;
+        take(write)?.into_txn()?.commit()?;
         Ok(AZK_OK)
     })
 }
@@ -100,7 +184,7 @@ pub unsafe extern "C" fn azk_write_savepoint(write: *mut azk_write, savepoint: *
         let mut out = c.place(savepoint, "savepoint")?;
         let mut write = owned(write)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let savepoint = write.txn.savepoint();
+        let savepoint = write.changed()?.savepoint();
         write.savepoints.push((number, savepoint));
         out.set(number);
         Ok(())
@@ -113,14 +197,16 @@ pub unsafe extern "C" fn azk_write_savepoint(write: *mut azk_write, savepoint: *
 #[unsafe(no_mangle)]
 pub extern "C" fn azk_write_rollback_to(write: *mut azk_write, savepoint: u64) -> azk_status {
     call(move || {
-        let Writing { txn, savepoints } = &mut *owned(write)?;
-        let Ok(place) = savepoints.binary_search_by_key(&savepoint, |(number, _)| *number) else {
+        let write = &mut *owned(write)?;
+        let Ok(place) = write.savepoints.binary_search_by_key(&savepoint, |(number, _)| *number) else {
             return Err(invalid(format!(
                 "savepoint {savepoint} is of another transaction, or was rolled past"
             )));
         };
-        txn.rollback_to(&savepoints[place].1)?;
-        savepoints.truncate(place + 1);
+        write.release();
+        let WriteState::Plain(txn) = &mut write.state else { return Err(gone::<azk_write>()) };
+        txn.rollback_to(&write.savepoints[place].1)?;
+        write.savepoints.truncate(place + 1);
         Ok(AZK_OK)
     })
 }

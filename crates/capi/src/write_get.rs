@@ -1,12 +1,13 @@
 //! Reading within a write transaction, which sees its own writes.
 
-use crate::arguments::Buffer;
+use crate::arguments::{Buffer, azk_bytes};
 use crate::call::Caller;
 use crate::get::{found, give};
 use crate::handles::{azk_table, azk_write};
 use crate::memory::Block;
 use crate::slots::{owned, shared};
 use crate::status::azk_status;
+use crate::status::azk_status::{AZK_NOT_FOUND, AZK_OK};
 use std::ffi::c_void;
 
 /// As azk_table_get, as this transaction sees the table. Errors: AZK_INVALID if the table is of another
@@ -26,7 +27,7 @@ pub unsafe extern "C" fn azk_write_get(
         let key = c.bytes(key, key_len, "key")?;
         let mut into: Buffer = c.buffer(buffer, capacity, len)?;
         let (write, table) = (owned(write)?, shared(table)?);
-        found(write.txn.get(&table, key)?.map(|value| into.fill(&value)))
+        found(write.txn()?.get(&table, key)?.map(|value| into.fill(&value)))
     })
 }
 
@@ -45,8 +46,33 @@ pub unsafe extern "C" fn azk_write_get_alloc(
         let key = c.bytes(key, key_len, "key")?;
         give(c, value, value_len, || {
             let (write, table) = (owned(write)?, shared(table)?);
-            Ok(write.txn.get(&table, key)?.map(|value| Block::copy(&value)))
+            Ok(write.txn()?.get(&table, key)?.map(|value| Block::copy(&value)))
         })
+    })
+}
+
+/// The value of a key, without a copy, as this transaction sees it. The bytes stay unchanged in place until
+/// the transaction is next changed: by a call that writes, sets a savepoint or goes back to one, opens or
+/// changes a table, or ends it. Reading calls leave them. Until then each value takes some 100 bytes of
+/// memory, and keeps the page or segment that holds it. On failure *value is NULL and 0. Errors: as
+/// azk_write_get, without AZK_BUFFER_TOO_SMALL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn azk_write_get_ref(
+    write: *mut azk_write,
+    table: *const azk_table,
+    key: *const c_void,
+    key_len: usize,
+    value: *mut azk_bytes,
+) -> azk_status {
+    // SAFETY: as the header demands of the caller.
+    unsafe { Caller::trusted() }.call(move |c| {
+        let key = c.bytes(key, key_len, "key")?;
+        let mut value = c.place(value, "value")?;
+        value.set(azk_bytes::NONE);
+        let (mut write, table) = (owned(write)?, shared(table)?);
+        let Some(bytes) = write.lend(&table, key)? else { return Ok(AZK_NOT_FOUND) };
+        value.set(bytes);
+        Ok(AZK_OK)
     })
 }
 
@@ -66,7 +92,7 @@ pub unsafe extern "C" fn azk_write_take(
         let key = c.bytes(key, key_len, "key")?;
         give(c, value, value_len, || {
             let (mut write, table) = (owned(write)?, shared(table)?);
-            Ok(write.txn.take(&table, key)?.map(|value| Block::copy(&value)))
+            Ok(write.changed()?.take(&table, key)?.map(|value| Block::copy(&value)))
         })
     })
 }
@@ -85,7 +111,7 @@ pub unsafe extern "C" fn azk_write_contains(
         let key = c.bytes(key, key_len, "key")?;
         let mut is_there = c.place(is_there, "is_there")?;
         let (write, table) = (owned(write)?, shared(table)?);
-        is_there.set(write.txn.contains(&table, key)?);
+        is_there.set(write.txn()?.contains(&table, key)?);
         Ok(())
     })
 }
@@ -102,7 +128,7 @@ pub unsafe extern "C" fn azk_write_count(
     unsafe { Caller::trusted() }.run(move |c| {
         let mut count = c.place(count, "count")?;
         let (write, table) = (owned(write)?, shared(table)?);
-        count.set(write.txn.count(&table)?);
+        count.set(write.txn()?.count(&table)?);
         Ok(())
     })
 }

@@ -25,7 +25,7 @@ pub unsafe extern "C" fn azk_write_put(
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.put(&table, key, value)?)
+        Ok(write.changed()?.put(&table, key, value)?)
     })
 }
 
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn azk_write_remove(
     unsafe { Caller::trusted() }.run(move |c| {
         let key = c.bytes(key, key_len, "key")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.remove(&table, key)?)
+        Ok(write.changed()?.remove(&table, key)?)
     })
 }
 
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn azk_write_add(
         let value = c.bytes(value, value_len, "value")?;
         let mut done = c.place(done, "done")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        done.set(write.txn.add(&table, key, value)?);
+        done.set(write.changed()?.add(&table, key, value)?);
         Ok(())
     })
 }
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn azk_write_replace(
         let value = c.bytes(value, value_len, "value")?;
         let mut done = c.place(done, "done")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        done.set(write.txn.replace(&table, key, value)?);
+        done.set(write.changed()?.replace(&table, key, value)?);
         Ok(())
     })
 }
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn azk_write_append(
         let key = c.bytes(key, key_len, "key")?;
         let value = c.bytes(value, value_len, "value")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.append(&table, key, value)?)
+        Ok(write.changed()?.append(&table, key, value)?)
     })
 }
 
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn azk_write_increment(
         let key = c.bytes(key, key_len, "key")?;
         let mut sum = c.place(sum, "sum")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        sum.set(write.txn.increment(&table, key, delta)?);
+        sum.set(write.changed()?.increment(&table, key, delta)?);
         Ok(())
     })
 }
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn azk_write_compare_and_swap(
         let (expected, new) = (c.optional(expected, "expected")?, c.optional(new_value, "new_value")?);
         let mut done = c.place(done, "done")?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        done.set(write.txn.compare_and_swap(&table, key, expected, new)?);
+        done.set(write.changed()?.compare_and_swap(&table, key, expected, new)?);
         Ok(())
     })
 }
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn azk_write_remove_range(
     unsafe { Caller::trusted() }.run(move |c| {
         let span = c.span(from, to)?;
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.remove_range(&table, (span.start(), span.end()))?)
+        Ok(write.changed()?.remove_range(&table, (span.start(), span.end()))?)
     })
 }
 
@@ -179,6 +179,6 @@ pub unsafe extern "C" fn azk_write_clear(write: *mut azk_write, table: *const az
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(move |_| {
         let (mut write, table) = (owned(write)?, shared(table)?);
-        Ok(write.txn.clear(&table)?)
+        Ok(write.changed()?.clear(&table)?)
     })
 }

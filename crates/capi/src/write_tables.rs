@@ -24,7 +24,7 @@ pub unsafe extern "C" fn azk_write_create_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, name, out, |name| Ok(owned(write)?.txn.create_table(name, kind_of(kind)?)?))
+    named(c, name, out, |name| Ok(owned(write)?.changed()?.create_table(name, kind_of(kind)?)?))
 }
 
 /// The table of a name as a transaction sees it, which it makes if there is none. `kind` is an azk_kind. On
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn azk_write_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, name, out, |name| Ok(owned(write)?.txn.table(name, kind_of(kind)?)?))
+    named(c, name, out, |name| Ok(owned(write)?.changed()?.table(name, kind_of(kind)?)?))
 }
 
 /// The table of a name as a transaction sees it, with what it has made, renamed and dropped itself. That the
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn azk_write_open_table(
 ) -> azk_status {
     // SAFETY: as the header demands of the caller.
     let c = unsafe { Caller::trusted() };
-    named(c, name, out, |name| Ok(owned(write)?.txn.open_table(name)?))
+    named(c, name, out, |name| Ok(owned(write)?.changed()?.open_table(name)?))
 }
 
 /// Renames a table in a transaction. Its handles stay good. Errors: AZK_NO_SUCH_TABLE, AZK_TABLE_EXISTS, as
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn azk_write_rename_table(
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(|c| {
         let (from, to) = (c.text(from, "from")?, c.text(to, "to")?);
-        Ok(owned(write)?.txn.rename_table(from, to)?)
+        Ok(owned(write)?.changed()?.rename_table(from, to)?)
     })
 }
 
@@ -82,6 +82,6 @@ pub unsafe extern "C" fn azk_write_drop_table(write: *mut azk_write, name: *cons
     // SAFETY: as the header demands of the caller.
     unsafe { Caller::trusted() }.run(|c| {
         let name = c.text(name, "name")?;
-        Ok(owned(write)?.txn.drop_table(name)?)
+        Ok(owned(write)?.changed()?.drop_table(name)?)
     })
 }

@@ -1,6 +1,6 @@
 //! The library as programs in C and C++ see it: each test and example is compiled against the header and the
 //! built library, and run in a directory of its own; also under AddressSanitizer and valgrind where there are
-//! such.
+//! such. Valgrind runs every test in C: also those on a full disk and of shards.
 //!
 //! What has no tool on this machine is skipped with a line that says so.
 
@@ -9,7 +9,7 @@ mod common;
 use common::{Compiler, Linking, Runner};
 
 /// The tests in C.
-const TESTS: [&str; 6] = ["records", "transactions", "handles", "model", "indexes", "feed"];
+const TESTS: [&str; 7] = ["records", "transactions", "updates", "handles", "model", "indexes", "feed"];
 
 #[test]
 fn tests_in_c() {
@@ -46,7 +46,7 @@ fn tests_in_c_under_address_sanitizer() {
 #[test]
 fn tests_in_c_under_valgrind() {
     let (Some(c), Some(valgrind)) = (Compiler::c(), Runner::valgrind()) else { return };
-    for name in ["records", "transactions", "indexes", "feed"] {
+    for name in TESTS {
         c.build(&format!("tests/{name}.c"), Linking::Shared, &[]).run(&valgrind);
     }
 }
@@ -56,9 +56,12 @@ fn tests_in_c_under_valgrind() {
 #[cfg(target_os = "linux")]
 fn a_full_disk_in_c() {
     let Some(c) = Compiler::c() else { return };
-    let said = c.build("tests/full.c", Linking::Shared, &[]).run(&Runner::Plain);
-    if !said.is_empty() {
-        common::skipped(said.trim_end());
+    let program = c.build("tests/full.c", Linking::Shared, &[]);
+    for runner in [Some(Runner::Plain), Runner::valgrind()].into_iter().flatten() {
+        let said = program.run(&runner);
+        if !said.is_empty() {
+            common::skipped(said.trim_end());
+        }
     }
 }
 
@@ -86,8 +89,12 @@ fn shards_in_c() {
     }
     let flags: &[&str] =
         if c.has("-fsanitize=address,undefined") { &["-fsanitize=address,undefined"] } else { &[] };
-    let program = c.build("tests/shards.c", Linking::Shared, flags);
-    program.run_with(set.to_str().expect("text"), &Runner::Plain);
+    let set = set.to_str().expect("text");
+    c.build("tests/shards.c", Linking::Shared, flags).run_with(set, &Runner::Plain);
+    // The two do not go together.
+    if let Some(valgrind) = Runner::valgrind() {
+        c.build("tests/shards.c", Linking::Shared, &[]).run_with(set, &valgrind);
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,6 +79,18 @@ static void places_used_again(azk_db *db)
     IS(AZK_BAD_HANDLE, azk_read_end(first));
 }
 
+/* Whether files are mapped here, as the library does it. Valgrind, for one, has no room for that: then they are read. */
+static int are_mapped(void)
+{
+    const size_t window = (size_t)64 << 30;
+    FILE *file = tmpfile();
+    void *mapping;
+    CHECK(file != NULL);
+    mapping = mmap(NULL, window, PROT_READ, MAP_SHARED, fileno(file), 0);
+    CHECK(fclose(file) == 0);
+    return mapping != MAP_FAILED && munmap(mapping, window) == 0;
+}
+
 static void of_another_database(const char *dir, azk_db *db, azk_table *table)
 {
     azk_db *other = open_new(dir, "other.azk");
@@ -99,7 +113,8 @@ static void of_another_database(const char *dir, azk_db *db, azk_table *table)
     CHECK(same(value, "v"));
     OK(azk_table_free(theirs));
     /* Its value is read in the file, so that the lock goes with it. */
-    IS(AZK_LOCKED, azk_db_open(path_of(dir, "other.azk"), NULL, &other));
+    if (are_mapped())
+        IS(AZK_LOCKED, azk_db_open(path_of(dir, "other.azk"), NULL, &other));
     OK(azk_read_end(read));
     OK(azk_db_open(path_of(dir, "other.azk"), NULL, &other));
     IS(AZK_LOCKED, azk_db_open(path_of(dir, "other.azk"), NULL, &db));
@@ -254,9 +269,11 @@ static void forked(azk_db *db, azk_table *table)
         OK(azk_read_end(read));
         OK(azk_table_free(table));
         OK(azk_db_free(db));
-        _exit(0);
+        /* It exits not: at the exit valgrind looks for what is lost, and what only the parent's other threads know
+         * is lost here. */
+        kill(getpid(), SIGKILL);
     }
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     OK(azk_cursor_next(cursor, &key, NULL));
     OK(azk_cursor_free(cursor));
     OK(azk_read_end(read));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// In the order in which the header is read.
-const SOURCES: [&str; 30] = [
+const SOURCES: [&str; 31] = [
     "status",
     "call",
     "memory",
@@ -18,6 +18,7 @@ const SOURCES: [&str; 30] = [
     "scan",
     "edges",
     "removing",
+    "update",
     "read",
     "write",
     "write_tables",

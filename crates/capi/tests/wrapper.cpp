@@ -119,6 +119,22 @@ static void edges(azekura::database &db, azekura::table &t)
         txn.drain(t, std::nullopt, std::nullopt, [&](auto key, auto) { return seen += key, false; });
         CHECK(seen == "c" && !txn.pop_first(t));
     }
+    t.update("up", [](auto old) { return std::optional<std::string>(old ? "old" : "new"); });
+    CHECK(t.get("up") == "new");
+    try {
+        t.update("up", [](auto) -> std::optional<std::string> { throw std::runtime_error("no"); });
+        CHECK(false);
+    } catch (const std::runtime_error &) {
+    }
+    {
+        auto txn = db.write();
+        txn.update(t, "up", [](auto old) { return std::optional<std::string>(std::string(*old) + "er"); });
+        CHECK(txn.view(t, "up") == "newer" && !txn.view(t, "none"));
+        txn.commit();
+    }
+    CHECK(t.get("up") == "newer");
+    t.update("up", [](auto) { return std::optional<std::string>(); });
+    CHECK(!t.get("up"));
     CHECK(t.retain("a", std::nullopt, [](auto, auto value) { return value != "3"; }) == 1 && joined(t) == "d4 ");
     bool caught = false;
     try {

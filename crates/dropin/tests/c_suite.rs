@@ -54,6 +54,19 @@ fn misuse_and_threads() {
 }
 
 #[test]
+fn all_under_valgrind() {
+    let (Some(c), Some(valgrind)) = (Compiler::c(), Runner::valgrind()) else { return };
+    for name in ["kyoto", "model", "misuse", "threads", "ndbm"] {
+        c.build(&format!("tests/{name}.c"), Linking::Shared, &[]).run(&valgrind);
+    }
+    let snapshot = c.build("tests/snapshot.c", Linking::Shared, &[]);
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    for order in ["dump", "load"] {
+        snapshot.run_with(&format!("{order} {}", file.path().display()), &valgrind);
+    }
+}
+
+#[test]
 fn the_headers_are_for_all_standards() {
     for (compiler, standards) in
         [(Compiler::c(), ["c99", "c17"].as_slice()), (Compiler::cpp(), &["c++11", "c++17"])]

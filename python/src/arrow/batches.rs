@@ -88,7 +88,7 @@ impl Table {
         }
         let ends = Ends::of(&self.keys, lo, hi)?;
         let view = match &self.view {
-            View::Direct => View::Read(Arc::new(Shared::new(py.detach(|| self.db.read())))),
+            View::Direct => View::Read(Arc::new(Shared::of(&self.db, py.detach(|| self.db.read())))),
             other => other.clone(),
         };
         // An error of the range is raised here, and not when somebody reads.

@@ -411,8 +411,11 @@ impl Table {
         self.try_update(key.as_ref(), |old| Ok(f(old)))
     }
 
-    /// As `update`. If `f` fails nothing is written.
-    pub(crate) fn try_update(
+    /// As [`update`](Table::update), with an `f` that may fail: then nothing is written.
+    ///
+    /// # Errors
+    /// What `f` fails with, and as [`update`](Table::update).
+    pub fn try_update(
         &self,
         key: &[u8],
         mut f: impl FnMut(Option<&[u8]>) -> Result<Option<Vec<u8>>>,

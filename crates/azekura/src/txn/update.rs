@@ -135,8 +135,11 @@ impl WriteTxn {
         self.try_update(table, key.as_ref(), |old| Ok(f(old)))
     }
 
-    /// As `update`. If `f` fails nothing is written.
-    pub(crate) fn try_update(
+    /// As [`update`](WriteTxn::update), with an `f` that may fail: then nothing is written.
+    ///
+    /// # Errors
+    /// What `f` fails with, and as [`update`](WriteTxn::update).
+    pub fn try_update(
         &mut self,
         table: &Table,
         key: &[u8],

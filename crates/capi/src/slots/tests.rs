@@ -16,8 +16,8 @@ struct Alone;
 impl Handle for Alone {
     type Held = Cell<u64>;
     const TAG: u8 = 14;
-    fn slots() -> &'static Slots<Cell<u64>> {
-        static SLOTS: Slots<Cell<u64>> = Slots::new();
+    fn slots() -> &'static HandleSlots<Cell<u64>> {
+        static SLOTS: HandleSlots<Cell<u64>> = HandleSlots::new();
         &SLOTS
     }
 }
@@ -42,8 +42,8 @@ impl Drop for Noted {
 impl Handle for Common {
     type Held = Noted;
     const TAG: u8 = 15;
-    fn slots() -> &'static Slots<Noted> {
-        static SLOTS: Slots<Noted> = Slots::new();
+    fn slots() -> &'static HandleSlots<Noted> {
+        static SLOTS: HandleSlots<Noted> = HandleSlots::new();
         &SLOTS
     }
 }

@@ -48,8 +48,9 @@ pub const ORDER: [Order; 6] = [
     Order {
         folder: "crates/capi/src",
         rooms: &[
-            "status",
             "seat",
+            "files",
+            "status",
             "handles",
             "wrong",
             "call",
@@ -70,6 +71,7 @@ pub const ORDER: [Order; 6] = [
             "write_tables",
             "write_put",
             "write_get",
+            "update",
             "expiry",
             "merging",
             "cursor",
