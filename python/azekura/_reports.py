@@ -24,13 +24,19 @@ class BackupReport(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One point of a repository: the database after one commit. `time` is when its backup began, in UTC."""
+    """One point of a repository: the database after one commit. `time` is when its backup began, in UTC.
+
+    It can be restored as it was after any commit from `first_commit` on: the same one, unless it has a log.
+    Of a log that was kept, `last_time` is when it was last read on; of other points it is `time`.
+    """
 
     number: int
     commit: int
     time: datetime
     tables: int
     bytes: int
+    first_commit: int
+    last_time: datetime
 
 
 class RestoreReport(NamedTuple):

@@ -22,10 +22,14 @@ fn report<'py>(py: Python<'py>, name: &str, parts: impl PyCallArgs<'py>) -> PyRe
 }
 
 fn point<'py>(py: Python<'py>, info: &PointInfo) -> PyResult<Bound<'py, PyAny>> {
-    let since = info.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // As a whole number, for a float of seconds may be a microsecond less.
-    let time = py.import("azekura._reports")?.call_method1("utc", (since.as_micros(),))?;
-    report(py, "Point", (info.number, info.commit, time, info.tables, info.bytes))
+    let utc = |time: SystemTime| {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // As a whole number, for a float of seconds may be a microsecond less.
+        py.import("azekura._reports")?.call_method1("utc", (since.as_micros(),))
+    };
+    let (time, last_time) = (utc(info.time)?, utc(info.last_time)?);
+    let parts = (info.number, info.commit, time, info.tables, info.bytes, info.first_commit, last_time);
+    report(py, "Point", parts)
 }
 
 fn restored<'py>(py: Python<'py>, done: &RestoreReport) -> PyResult<Bound<'py, PyAny>> {

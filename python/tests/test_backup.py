@@ -78,6 +78,7 @@ class Backups(TestCase):
         repository = azekura.Repository(self.saved)
         for point in repository.points():
             self.assertEqual(point.time.microsecond % 1000, 0, "points have milliseconds")
+            self.assertEqual((point.first_commit, point.last_time), (point.commit, point.time))
             path = os.path.join(self.folder, f"{point.number}.azk")
             self.assertEqual(repository.restore(path, time=point.time).point.time, point.time)
 

@@ -29,19 +29,25 @@ pub struct azk_point {
     pub tables: u64,
     /// Bytes of its chunks, which other points may share.
     pub bytes: u64,
+    /// The database can be restored as it was after any commit from this one on, up to commit. That is the
+    /// same one, unless the point has a log.
+    pub first_commit: u64,
+    /// When its log was last read on, in milliseconds since 1970. Of other points it is time_ms.
+    pub last_time_ms: u64,
 }
 
 /// Which point of a repository.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum azk_which {
-    /// The newest.
+    /// The newest: that with the last commit.
     AZK_NEWEST = 0,
     /// The one of a number.
     AZK_POINT = 1,
     /// One with exactly the commits up to a number.
     AZK_COMMIT = 2,
-    /// The newest that began at a time or before, in milliseconds since 1970.
+    /// The newest that began at a time or before, in milliseconds since 1970. Of one whose log was kept, the
+    /// last commit that was read from the log by then.
     AZK_TIME = 3,
 }
 
@@ -95,13 +101,18 @@ fn count(things: usize) -> u64 {
 }
 
 fn point_of(point: &PointInfo) -> azk_point {
-    let since = point.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ms = |time: SystemTime| {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    };
     azk_point {
         number: point.number,
         commit: point.commit,
-        time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        time_ms: ms(point.time),
         tables: point.tables,
         bytes: point.bytes,
+        first_commit: point.first_commit,
+        last_time_ms: ms(point.last_time),
     }
 }
 

@@ -384,6 +384,7 @@ static void backups(const char *dir)
     CHECK(report.point == 3 && report.new_bytes <= report.bytes);
     OK(azk_repository_points(saved, &points, &count));
     CHECK(count == 3 && points[0].number == 1 && points[1].commit > points[0].commit && points[1].tables == 1);
+    CHECK(points[0].first_commit == points[0].commit && points[0].last_time_ms == points[0].time_ms);
     azk_free(points);
     OK(azk_repository_verify(saved, NULL, NULL, &verified, &problems));
     CHECK(verified.points == 3 && verified.problems == 0 && problems == NULL);
