@@ -201,18 +201,21 @@ impl Judge<'_> {
         let is_gone = !report.manifest && world.small.contains(n) && !self.logged.contains(id);
         // With damaged labels it is not known what is newer, and range deletes may be lost.
         let may_be_older = !intact.labelled && (found.is_some() || world.deleted.contains(id));
+        // What lost range deletes hid may come back: a record, or what stands before what was merged later.
+        let may_be_back = !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes"));
+        let has_more = |v: &[u8]| match (world.lists.tables.get(n), found) {
+            (Some(len), Some(found)) => has_all(found, v, *len),
+            _ => false,
+        };
         match wanted {
             _ if found == wanted || is_unknown || is_gone => true,
-            // Records in free space may come back, and so may records that lost range deletes hid.
-            None => !report.manifest || report.losses.iter().any(|loss| loss.contains("range deletes")),
-            // A value that was moved in parts may not be found. That is reported. What was merged may count
-            // twice.
+            // Records in free space may come back, too.
+            None => may_be_back,
+            Some(v) if may_be_back && has_more(v) => true,
+            // A value that was moved in parts may not be found. That is reported.
             Some(v) => {
-                let has_more = |len: &usize| found.as_ref().is_some_and(|found| has_all(found, v, *len));
                 !report.manifest
-                    && (may_be_older
-                        || (report.values_lost > 0 && !stands_whole(self.damaged, v))
-                        || world.lists.tables.get(n).is_some_and(has_more))
+                    && (may_be_older || (report.values_lost > 0 && !stands_whole(self.damaged, v)))
             }
         }
     }
