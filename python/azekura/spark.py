@@ -76,9 +76,8 @@ def prepare(frame, shards, key="id", *, kind="hash", seed=0):
         columns = [_named(name) for name in names]
         return frame.repartitionByRange(shards, *columns).sortWithinPartitions(*columns)
     spec = described(kind, shards, seed, _key(frame.schema, names), _values(frame.schema, names))
-    pack = functools.partial(pack_rows, spec, frame.columns)
     # Where a shard is, and where a pack is in it, are for Spark alone.
-    packs = _with_plain_names(frame).mapInArrow(pack, _packed_schema(spec))
+    packs = _packed(frame, spec)
     return packs.repartitionById(int(shards), "shard").sortWithinPartitions("slice").select("pack")
 
 
@@ -144,6 +143,12 @@ def _key(schema, names):
 def _values(schema, names):
     """The columns of the values: all that are not of the key."""
     return [_column(field) for field in schema.fields if field.name not in names]
+
+
+def _packed(frame, spec):
+    """The rows of a frame as packs, which are where the rows were."""
+    pack = functools.partial(pack_rows, spec, frame.columns)
+    return _with_plain_names(frame).mapInArrow(pack, _packed_schema(spec))
 
 
 def _with_plain_names(frame):

@@ -4,6 +4,8 @@ run, on the same machine.
 - `build`: rows a second from Arrow batches into files, by one engine and by the shard writers, without Spark.
 - `spark`: the same rows through Spark: prepared and written; handed to Python and dropped there; and Parquet, as the
   rows come, and divided and sorted as the shards are. Spark is warm: each way was gone before with few rows, which starts its processes and compiles.
+- `--parts`: what a row goes through on its way, a part more in each line: made in the JVM; handed to Python; packed
+  there and handed back; shuffled, sorted and handed to Python again; written.
 - `lookup`: keys looked up with `azekura.spark.lookup`, with and without a shuffle, beside Spark's join with Parquet.
 
 A figure is the median of some rounds, in which the ways of a part take turns.
@@ -180,6 +182,33 @@ def through_spark(spark, folder, rows, shards, rounds):
     return path, parquet
 
 
+def in_parts(spark, folder, rows, shards, rounds):
+    """What each part takes is what its line takes more than the one before."""
+    path = os.path.join(folder, "parts.azs")
+
+    def packs(frame):
+        return azekura.spark._packed(frame, spec(shards))
+
+    def counted(frame):
+        return frame.mapInArrow(row_counts, "n long").agg(functions.sum("n")).first()
+
+    def anew(frame):
+        shutil.rmtree(path, ignore_errors=True)
+        written(frame, shards, path)
+
+    def way(run):
+        run(rows_of(spark, 200_000))
+        return lambda: run(rows_of(spark, rows)) and None
+
+    in_turns(rows, rounds, [
+        ("made in the JVM", way(lambda frame: frame.agg(functions.expr("bit_xor(value)")).first())),
+        ("+ handed to Python, which drops them", way(counted)),
+        ("+ packed there, and handed back", way(lambda frame: packs(frame).agg(functions.expr("sum(length(pack))")).first())),
+        ("+ shuffled, sorted, handed to Python again", way(lambda frame: counted(azekura.spark.prepare(frame, shards)))),
+        ("+ written", way(anew)),
+    ], CORES)
+
+
 def look_up(spark, path, parquet, rows, keys, rounds):
     # Half of the keys are absent.
     wanted = spark.range(keys).select((functions.abs(functions.xxhash64("id")) % (2 * rows)).alias("id"))
@@ -214,18 +243,23 @@ def main():
     parser.add_argument("--shards", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3, help="of which a figure is the median [3]")
     parser.add_argument("--memory", default="4g", help="of Spark's driver, which does the work [4g]")
+    parser.add_argument("--parts", action="store_true", help="only what a row goes through, part by part")
     parser.add_argument("--folder", help="on the disk that is to be measured [the system's for temporary files]")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        build(folder, given.rows, given.shards, given.rounds)
+        if not given.parts:
+            build(folder, given.rows, given.shards, given.rounds)
         builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.driver.memory", given.memory)
         builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").config("spark.local.dir", folder)
         builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", BATCH)
         spark = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         azekura.spark.register(spark)
-        path, parquet = through_spark(spark, folder, given.rows, given.shards, given.rounds)
-        look_up(spark, path, parquet, given.rows, given.keys, given.rounds)
+        if given.parts:
+            in_parts(spark, folder, given.rows, given.shards, given.rounds)
+        else:
+            path, parquet = through_spark(spark, folder, given.rows, given.shards, given.rounds)
+            look_up(spark, path, parquet, given.rows, given.keys, given.rounds)
         spark.stop()
 
 

@@ -1,6 +1,7 @@
 """Sets of shards with PySpark: `cargo xtask spark` runs it. Faults are made as they come: processes are killed, tasks
 fail, the disk is full, bytes are flipped. After each a version is there whole or not at all."""
 
+import collections
 import contextlib
 import datetime
 import glob
@@ -25,6 +26,8 @@ from pyspark import TaskContext
 from pyspark.sql import Row, SparkSession, functions
 
 KILLS = int(os.environ.get("AZEKURA_KILLS", "50"))
+# On the cluster: `cargo xtask spark --kills 50`.
+CLUSTER_KILLS = int(os.environ.get("AZEKURA_CLUSTER_KILLS", "4"))
 ROWS = 20_000
 
 
@@ -53,6 +56,11 @@ def names(path):
     """The names in a folder, without the file that is locked, which stays."""
     found = {os.path.basename(name) for name in glob.glob(os.path.join(path, "*"), include_hidden=True)}
     return sorted(found - {"set.lock"})
+
+
+def written_now(path):
+    """The files of shards of versions that are being written."""
+    return glob.glob(os.path.join(path, ".new-*", "shard-*"), include_hidden=True)
 
 
 def slowly(batches):
@@ -412,9 +420,9 @@ def below(root):
         own |= more
 
 
-def workers():
+def workers(root=None):
     """Spark's Python workers: what the daemon has forked."""
-    own = below(os.getpid())
+    own = below(root or os.getpid())
     daemons = {number for number, (_, command) in own.items() if "pyspark.daemon" in command}
     return [number for number in daemons if own[number][0] in daemons]
 
@@ -425,38 +433,51 @@ def executors():
 
 
 class Killer(threading.Thread):
-    """Kills processes until it is told to stop."""
+    """Kills processes while shards are being written, until it is told to stop. `victims` gives a list for each kind
+    of process, and `killed` is called with each that was killed."""
 
-    def __init__(self, victims, pause, limit):
+    def __init__(self, path, victims, pause, limit, killed=lambda number: None):
         super().__init__(daemon=True)
-        self.victims, self.pause, self.limit = victims, pause, limit
-        self.over, self.kills = threading.Event(), 0
+        self.path, self.victims, self.pause, self.limit, self.killed = path, victims, pause, limit, killed
+        self.over, self.kills = threading.Event(), collections.Counter()
 
     def run(self):
-        while self.kills < self.limit and not self.over.wait(self.pause * random.expovariate(1)):
-            if victims := self.victims():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(random.choice(victims), signal.SIGKILL)
-                    self.kills += 1
+        while self.kills.total() < self.limit and not self.over.wait(self.pause * random.expovariate(1)):
+            while not (kinds := self.found()):
+                if self.over.wait(0.02):
+                    return
+            kind = random.choice(list(kinds))
+            with contextlib.suppress(ProcessLookupError):
+                number = random.choice(kinds[kind])
+                os.kill(number, signal.SIGKILL)
+                self.kills[kind] += 1
+                self.killed(number)
+
+    def found(self):
+        """The kinds of which there are processes, while something is being written."""
+        return {kind: found for kind, found in self.victims().items() if found} if written_now(self.path) else {}
 
     def stop(self):
         self.over.set()
         self.join()
 
 
-class Killed(SparkCase):
-    """Python workers are killed while they write. A task is tried very often."""
+class KillCase(SparkCase):
+    """Processes are killed while they write, until enough are. A task is tried very often."""
 
-    master = "local[2,1000]"
+    # A batch for each pack, so that there are many moments.
+    conf = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}
 
-    def test_killed_workers(self):
+    def kill(self, victims, kills, pause, each, may_fail=(), killed=lambda number: None):
+        """Writes versions, `each` kills for one at most, until so many processes were killed. After each one all
+        versions are whole. A job fails only with one of these texts."""
         seed = int(os.environ.get("AZEKURA_SEED", random.randrange(1 << 32)))
         print(f"seed {seed}")
         random.seed(seed)
-        kills, failed, versions = 0, 0, []
-        while kills < KILLS or not versions:
+        done, failed, versions = collections.Counter(), 0, []
+        while done.total() < kills or not versions:
             ready = azekura.spark.prepare(self.rows(), 4)
-            killer = Killer(workers, 0.7, KILLS - kills)
+            killer = Killer(self.set, victims, pause, min(each, kills - done.total()), killed)
             killer.start()
             outcome = None
             try:
@@ -465,36 +486,89 @@ class Killed(SparkCase):
                 outcome = error
             finally:
                 killer.stop()
-            kills += killer.kills
+            done += killer.kills
             before, versions = versions, self.versions()
             if outcome is None:
                 self.assertEqual(len(versions), len(before) + 1)
             else:
-                # It was the worker that plans or commits, which Spark does not try again. The version is there or not.
-                self.assertIn("worker", str(outcome))
+                self.assertTrue(any(text in str(outcome) for text in may_fail), outcome)
                 self.assertIn(len(versions), (len(before), len(before) + 1))
-                self.tidy(versions)
+                self.compact(versions)
                 failed += 1
             if versions:
                 self.expect_whole(versions)
-        print(f"{kills} workers were killed, {len(versions)} versions are whole, {failed} jobs have failed")
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(done.items()))
+            print(f"{done.total()} killed ({kinds}), {len(versions)} versions whole, {failed} jobs failed", flush=True)
 
     def versions(self):
         return [int(name[9:-5]) for name in names(self.set) if name.startswith("manifest-")]
 
-    def tidy(self, versions):
-        """Removes what is of no version, as `azekura shards compact` does."""
-        for name in names(self.set):
-            if name.startswith(".new-") or name.startswith("v") and int(name[1:]) not in versions:
-                path = os.path.join(self.set, name)
-                shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+    def compact(self, versions, hours=0):
+        """Has the command remove what is of no version. Returns its report, if there is anything at all."""
+        if not names(self.set):
+            return None
+        arguments = ["--keep", str(max(1, len(versions))), "--unfinished-hours", str(hours), "--json"]
+        command = [os.environ["AZEKURA_COMMAND"], "shards", "compact", self.set, *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        report = json.loads(ran.stdout)
+        self.assertEqual((report["kept"], report["removed"]), (versions, []))
+        return report
 
 
-class Cluster(SparkCase):
+class Killed(KillCase):
+    """Python workers are killed."""
+
+    master = "local[2,1000]"
+
+    def test_killed_workers(self):
+        # That one is killed that plans or commits, which Spark does not try again. The version is there or not.
+        self.kill(lambda: {"Python workers": workers()}, KILLS, 0.7, KILLS, may_fail=["worker"])
+
+    def test_what_a_killed_driver_leaves(self):
+        self.write(self.rows())
+        script = [sys.executable, "-m", "unittest", "-q", "spark.test_spark.Driver"]
+        driver = subprocess.Popen(script, env=os.environ | {"AZEKURA_DRIVEN": self.set}, stderr=subprocess.DEVNULL)
+        try:
+            until = time.monotonic() + 120
+            while not written_now(self.set):
+                self.assertIsNone(driver.poll(), "the driver has ended")
+                self.assertLess(time.monotonic(), until, "nothing is written")
+                time.sleep(0.02)
+        finally:
+            # Parents first, so that nobody starts others.
+            for number in sorted(below(driver.pid)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+            driver.wait()
+        self.assertTrue(written_now(self.set))
+        self.assertEqual(self.compact([1], hours=1)["unfinished"], 0, "it may go on, as far as is known")
+        report = self.compact([1])
+        self.assertEqual(report["unfinished"], 1)
+        self.assertGreater(report["bytes"], 0)
+        self.expect_whole([1])
+
+
+@unittest.skipUnless(os.environ.get("AZEKURA_DRIVEN"), "this is a part of another test")
+class Driver(KillCase):
+    def test_it(self):
+        def stop(batches):
+            for i, batch in enumerate(batches):
+                if i == 60:
+                    time.sleep(300)
+                yield batch
+
+        # A kilobyte in each row, so that what comes before the stop is more than pipes hold.
+        text = functions.repeat(functions.sha2(functions.col("id").cast("string"), 512), 8)
+        ready = azekura.spark.prepare(self.spark.range(ROWS).select("id", text.alias("three")), 4)
+        self.write(ready.mapInArrow(stop, ready.schema), 4, prepared=False, path=os.environ["AZEKURA_DRIVEN"])
+
+
+class Cluster(KillCase):
     """A master and two workers in processes of their own, with speculation. Spark puts no second attempt on the host
     of the first, so each worker has another address of this machine."""
 
-    conf = {
+    conf = KillCase.conf | {
         "spark.speculation": "true",
         "spark.speculation.interval": "50ms",
         "spark.speculation.quantile": "0.25",
@@ -514,9 +588,15 @@ class Cluster(SparkCase):
             port = free.getsockname()[1]
         cls.master = f"spark://127.0.0.1:{port}"
         cls.start("master.Master", "--host", "127.0.0.1", "--port", str(port))
+        cls.daemons = {}
         for number in (2, 3):
-            cls.start("worker.Worker", "--host", f"127.0.0.{number}", "-c", "1", "-m", "600m", "-d", cls.work, cls.master)
+            cls.start_worker(f"127.0.0.{number}")
         super().setUpClass()
+
+    @classmethod
+    def start_worker(cls, host):
+        number = cls.start("worker.Worker", "--host", host, "-c", "1", "-m", "600m", "-d", cls.work, cls.master)
+        cls.daemons[number] = host
 
     @classmethod
     def start(cls, name, *arguments):
@@ -528,6 +608,7 @@ class Cluster(SparkCase):
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         cls.addClassCleanup(process.wait)
         cls.addClassCleanup(process.kill)
+        return process.pid
 
     def test_speculation(self):
         folder = self.folder
@@ -550,23 +631,22 @@ class Cluster(SparkCase):
         files = json.loads(azekura.ShardedReader(self.set).manifest)["files"]
         self.assertEqual(len(files), 4)
 
-    def test_killed_executors(self):
-        seed = int(os.environ.get("AZEKURA_SEED", random.randrange(1 << 32)))
-        print(f"seed {seed}")
-        random.seed(seed)
-        kills = 0
-        for version in (1, 2):
-            ready = azekura.spark.prepare(self.rows(), 4)
-            killer = Killer(executors, 2, 2)
-            killer.start()
-            try:
-                self.write(ready.mapInArrow(slowly, ready.schema), 4, prepared=False)
-            finally:
-                killer.stop()
-            kills += killer.kills
-            self.expect_whole(range(1, version + 1))
-        self.assertGreater(kills, 0)
-        print(f"{kills} executors were killed")
+    def test_killed_processes(self):
+        """Executors, the Python workers that write in them, and Spark's workers, which start executors. None of these
+        makes a job fail."""
+
+        def victims():
+            found = {number: workers(number) for number in executors()}
+            python = [number for those in found.values() for number in those]
+            kinds = {"executors": list(found), "Python workers": python, "Spark's workers": list(self.daemons)}
+            # Somebody writes at that moment.
+            return kinds if python else {}
+
+        def killed(number):
+            if number in self.daemons:
+                self.start_worker(self.daemons.pop(number))
+
+        self.kill(victims, CLUSTER_KILLS, 2, 3, killed=killed)
 
 
 if __name__ == "__main__":

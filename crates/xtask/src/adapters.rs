@@ -20,6 +20,8 @@ pub struct Adapter {
     imports: &'static str,
     needs_java: bool,
     has_bench: bool,
+    /// The test of its cluster that kills processes.
+    kills: Option<&'static str>,
 }
 
 /// The data source has filters, and frames `repartitionById`, from 4.1 on.
@@ -30,6 +32,7 @@ pub const SPARK: Adapter = Adapter {
     imports: "import pyspark, pyarrow, pandas",
     needs_java: true,
     has_bench: true,
+    kills: Some("Cluster.test_killed_processes"),
 };
 
 /// Its tests are not in a folder `ray`, which would hide the package.
@@ -40,9 +43,35 @@ pub const RAY: Adapter = Adapter {
     imports: "import ray.data, pyarrow, pandas",
     needs_java: false,
     has_bench: false,
+    kills: None,
 };
 
-/// `cargo xtask spark [bench [arguments] | names of tests]`, `cargo xtask ray [names of tests]`.
+/// What is to be run.
+#[derive(Debug, PartialEq, Eq)]
+enum Task<'a> {
+    Tests(&'a [String]),
+    /// The test of the cluster, with so many processes that are killed.
+    Kills(u32),
+    Bench(&'a [String]),
+}
+
+impl<'a> Task<'a> {
+    fn of(adapter: &Adapter, arguments: &'a [String]) -> Result<Task<'a>, Failure> {
+        match arguments {
+            [first, rest @ ..] if first == "bench" && adapter.has_bench => Ok(Task::Bench(rest)),
+            [first, rest @ ..] if first == "--kills" && adapter.kills.is_some() => match rest {
+                [number] => {
+                    number.parse().map(Task::Kills).map_err(|error| format!("--kills {number}: {error}"))
+                }
+                _ => Err("--kills takes a number, and nothing else".into()),
+            },
+            [first, ..] if first.starts_with('-') => Err(format!("{first} is no option")),
+            names => Ok(Task::Tests(names)),
+        }
+    }
+}
+
+/// `cargo xtask spark [bench [arguments] | --kills N | names of tests]`, `cargo xtask ray [names of tests]`.
 pub fn run(adapter: &Adapter, arguments: &[String]) -> ExitCode {
     match go(adapter, arguments) {
         Ok(line) => {
@@ -57,7 +86,7 @@ pub fn run(adapter: &Adapter, arguments: &[String]) -> ExitCode {
 }
 
 fn go(adapter: &Adapter, arguments: &[String]) -> Result<String, Failure> {
-    let name = adapter.name;
+    let (name, task) = (adapter.name, Task::of(adapter, arguments)?);
     if adapter.needs_java && !runs(Command::new("java").arg("-version")) {
         return Ok(format!("no java: the tests with {name} are left out"));
     }
@@ -65,33 +94,47 @@ fn go(adapter: &Adapter, arguments: &[String]) -> Result<String, Failure> {
         return Ok(python::LEFT_OUT.to_owned());
     }
     let library = python::build_release()?;
+    let command = match (&task, adapter.kills) {
+        (Task::Bench(_), _) | (_, None) => None,
+        _ => Some(python::build_command()?),
+    };
     let folder = std::env::temp_dir().join(format!("azekura-{name}-{}", std::process::id()));
     let outcome = python::lay_out(&library, &folder, &["azekura", adapter.folder])
         .and_then(|()| environment(adapter, &library))
-        .and_then(|python| inside(adapter, &python, &folder, arguments));
+        .and_then(|python| inside(adapter, &python, &folder, (&task, command)));
     // A folder that stays behind is no failure.
     let _ = std::fs::remove_dir_all(&folder);
     outcome.map(|()| format!("{name}: all passed"))
 }
 
-fn inside(adapter: &Adapter, python: &Path, folder: &Path, arguments: &[String]) -> Result<(), Failure> {
+fn inside(
+    adapter: &Adapter,
+    python: &Path,
+    folder: &Path,
+    (task, azekura): (&Task<'_>, Option<PathBuf>),
+) -> Result<(), Failure> {
     let mut command = Command::new(python);
     command.args(["-u", "-B", "-m"]);
     let tests = format!("{}.test_{}", adapter.folder, adapter.name);
-    match arguments.split_first() {
-        Some((first, rest)) if first == "bench" && adapter.has_bench => {
-            command.arg(format!("{}.bench", adapter.folder)).args(rest);
+    match task {
+        Task::Bench(rest) => {
+            command.arg(format!("{}.bench", adapter.folder)).args(*rest);
         }
-        None => {
+        Task::Tests([]) => {
             command.args(["unittest", "-v", &tests]);
         }
-        Some(_) => {
-            command.args(["unittest", "-v"]).args(arguments.iter().map(|name| format!("{tests}.{name}")));
+        Task::Tests(names) => {
+            command.args(["unittest", "-v"]).args(names.iter().map(|name| format!("{tests}.{name}")));
+        }
+        Task::Kills(kills) => {
+            let name = format!("{tests}.{}", adapter.kills.unwrap_or_default());
+            command.args(["unittest", "-v", &name]).env("AZEKURA_CLUSTER_KILLS", kills.to_string());
         }
     }
     // The workers find the package and the interpreter there.
     command.current_dir(folder).env("PYTHONPATH", folder).env("AZEKURA_ROOT", runner::root());
     command.env("PYSPARK_PYTHON", python).env("PYSPARK_DRIVER_PYTHON", python);
+    command.envs(azekura.map(|azekura| ("AZEKURA_COMMAND", azekura)));
     runner::run(command)
 }
 
@@ -113,4 +156,26 @@ fn environment(adapter: &Adapter, library: &Path) -> Result<PathBuf, Failure> {
 
 fn runs(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Adapter, RAY, SPARK, Task};
+
+    #[test]
+    fn tasks_are_understood_or_refused() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let is = |adapter: &Adapter, text: &str, wanted: &Task<'_>| {
+            assert_eq!(Task::of(adapter, &words(text)).as_ref(), Ok(wanted), "{text}");
+        };
+        is(&SPARK, "", &Task::Tests(&[]));
+        is(&SPARK, "--kills 50", &Task::Kills(50));
+        is(&SPARK, "bench --rows 9", &Task::Bench(&words("--rows 9")));
+        is(&SPARK, "Writing Reading.test_x", &Task::Tests(&words("Writing Reading.test_x")));
+        is(&RAY, "bench", &Task::Tests(&words("bench")));
+        for wrong in ["--kills", "--kills many", "--kills 5 Writing", "--rows 9"] {
+            assert!(Task::of(&SPARK, &words(wrong)).is_err(), "{wrong}");
+        }
+        assert!(Task::of(&RAY, &words("--kills 5")).is_err());
+    }
 }

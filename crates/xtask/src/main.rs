@@ -37,8 +37,8 @@ Tasks:
   install       --prefix DIR [--destdir DIR]: the library for C and C++, its headers, and the command line
   header        writes azekura.h and kclangc.h anew from their source
   targets       whether engine, command line and C library build for aarch64 Linux, FreeBSD and macOS
-  spark         [TEST...] | bench [--help]: sets of shards with PySpark, which is installed below the build folder;
-                needs Java
+  spark         [TEST...] | --kills N | bench [--help]: sets of shards with PySpark, which is installed below the
+                build folder; needs Java. --kills: only the test that kills processes of a cluster, N of them
   ray           [TEST...]: the same with Ray Data, which is installed there
   python        builds the Python package's module and runs the package's tests (python3 >= 3.11)
                 --wheel [--python PROGRAM]: builds the package as users do, installs it in a new virtual environment,

@@ -89,6 +89,16 @@ pub fn build_release() -> Result<PathBuf, Failure> {
     messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
 }
 
+/// Builds the command as users have it. Returns its file.
+pub fn build_command() -> Result<PathBuf, Failure> {
+    let mut command = runner::cargo();
+    command.args(["build", "--release", "--package", "azekura-cli", "--bin", "azekura"]);
+    command.args(["--message-format", "json-render-diagnostics"]);
+    let messages = runner::capture(command)?;
+    let found = messages.lines().find_map(|message| promises::program_in(message, "azekura"));
+    found.ok_or_else(|| "cargo has named no program azekura".to_owned())
+}
+
 /// Builds the module. Returns its file, as cargo names it.
 fn build() -> Result<PathBuf, Failure> {
     let mut command = promises::built(&["build"]);
