@@ -370,7 +370,7 @@ enum azk_which
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * The newest.
+   * The newest: that with the last commit.
    */
   AZK_NEWEST = 0,
   /**
@@ -382,7 +382,8 @@ enum azk_which
    */
   AZK_COMMIT = 2,
   /**
-   * The newest that began at a time or before, in milliseconds since 1970.
+   * The newest that began at a time or before, in milliseconds since 1970. Of one whose log was kept, the
+   * last commit that was read from the log by then.
    */
   AZK_TIME = 3,
 };
@@ -898,6 +899,15 @@ typedef struct {
    * Bytes of its chunks, which other points may share.
    */
   uint64_t bytes;
+  /**
+   * The database can be restored as it was after any commit from this one on, up to commit. That is the
+   * same one, unless the point has a log.
+   */
+  uint64_t first_commit;
+  /**
+   * When its log was last read on, in milliseconds since 1970. Of other points it is time_ms.
+   */
+  uint64_t last_time_ms;
 } azk_point;
 
 /**

@@ -168,6 +168,72 @@ mod tests {
         assert!(parse(&words("--prefix /usr --root /")).is_none());
     }
 
+    /// What the tests' build has made, as a release's would be. None with a line if it is not all there.
+    fn built_for_tests(folder: &Path) -> Option<()> {
+        let test = std::env::current_exe().expect("the test knows where it is");
+        let beside = test.parent().expect("a folder");
+        let libraries = ["libazekura_capi.a", "libazekura_capi.so", "libazekura_dropin.so"];
+        let files = libraries.map(|name| beside.join(name)).into_iter().chain([beside.join("../azekura")]);
+        for file in files {
+            if !file.exists() {
+                skipped(&format!("a real installation: {} was not built", file.display()));
+                return None;
+            }
+            let name = file.file_name().expect("a name");
+            std::os::unix::fs::symlink(&file, folder.join(name)).expect("a link");
+        }
+        Some(())
+    }
+
+    /// A line past those that the runner keeps of tests that pass.
+    fn skipped(what: &str) {
+        use std::io::Write;
+        let _nobody_reads = writeln!(std::io::stderr(), "skipped: {what}");
+    }
+
+    fn succeed(command: &mut std::process::Command) -> Option<String> {
+        let output = command.output().ok()?;
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Programs are compiled by what pkg-config says of the installation, and run with it.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn programs_find_what_is_installed() {
+        use std::process::Command;
+        let dir = tempfile::tempdir().expect("a directory");
+        let (built, prefix) = (dir.path().join("built"), dir.path().join("prefix"));
+        std::fs::create_dir_all(&built).expect("a directory");
+        if built_for_tests(&built).is_none() {
+            return;
+        }
+        install(&built, &Places { prefix: prefix.clone(), destdir: "/".into() }).expect("it is installed");
+        let version = succeed(Command::new(prefix.join("bin/azekura")).arg("--version"));
+        assert!(version.is_some_and(|said| said.contains(env!("CARGO_PKG_VERSION"))));
+        let programs =
+            [("azekura", "crates/capi/examples/people.c"), ("azekura-dropin", "crates/dropin/tests/kyoto.c")];
+        for (library, source) in programs {
+            let mut asked = Command::new("pkg-config");
+            asked.args(["--cflags", "--libs", library]).env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+            let Some(flags) = succeed(&mut asked) else {
+                return skipped("programs by pkg-config: there is none");
+            };
+            let program = dir.path().join(library);
+            let mut compiled = Command::new("cc");
+            compiled.arg(root().join(source)).arg("-o").arg(&program).args(flags.split_whitespace());
+            if succeed(&mut compiled).is_none() {
+                return skipped("programs by pkg-config: there is no compiler (cc)");
+            }
+            let data = dir.path().join(format!("{library}-data"));
+            std::fs::create_dir_all(&data).expect("a directory");
+            let mut run = Command::new(&program);
+            run.arg(&data).current_dir(&data).env("LD_LIBRARY_PATH", prefix.join("lib"));
+            let said = succeed(&mut run).expect("it runs");
+            assert_eq!(said.contains("grace was born in 1906"), library == "azekura", "{said}");
+        }
+    }
+
     #[test]
     fn everything_is_where_it_is_looked_for() {
         let dir = std::env::temp_dir().join(format!("azekura-install-{}", std::process::id()));

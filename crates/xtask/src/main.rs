@@ -4,10 +4,12 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 mod adapters;
+mod checkers;
 mod fuzz;
 mod house;
 mod install;
 mod peers;
+mod programs;
 mod promises;
 mod python;
 mod runner;
@@ -17,6 +19,7 @@ mod smoke;
 mod stress;
 mod targets;
 mod test;
+mod venv;
 mod wheel;
 
 use std::process::ExitCode;
@@ -35,6 +38,8 @@ Tasks:
   fuzz          TARGET [libFuzzer arguments]: hostile bytes, guided by coverage (open, salvage, log, page, manifest, parts, import, index)
   sanitize      address | thread [TEST...]: the engine's tests under a sanitizer
   install       --prefix DIR [--destdir DIR]: the library for C and C++, its headers, and the command line
+  public-programs  programs that others wrote for Kyoto Cabinet or ndbm, as they are, with the drop-in: their sources are
+                fetched by apt-get (Debian, Ubuntu)
   header        writes azekura.h and kclangc.h anew from their source
   targets       whether engine, command line and C library build for aarch64 Linux, FreeBSD and macOS
   spark         [TEST...] | --kills N | bench [--help]: sets of shards with PySpark, which is installed below the
@@ -51,6 +56,7 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::run(),
         ["peers"] => peers::run(),
+        ["public-programs"] => programs::run(),
         ["schedules", ..] => schedules::run(&arguments[1..]),
         ["fuzz", ..] => fuzz::run(&arguments[1..]),
         ["sanitize", ..] => sanitize::run(&arguments[1..]),

@@ -2,6 +2,7 @@
 //! `tried N violations M seed X`. A command fails if M is not 0 or if N is too small.
 
 use crate::runner::{self, Failure, cargo};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -48,6 +49,26 @@ pub fn program(name: &str) -> Result<PathBuf, Failure> {
     let messages = runner::capture(command)?;
     let found = messages.lines().find_map(|message| program_in(message, name));
     found.ok_or_else(|| format!("cargo has named no program {name}"))
+}
+
+/// The file of a shared library, as cargo names it. It is built if it is not there.
+pub fn library(name: &str) -> Result<PathBuf, Failure> {
+    let mut command = built(&["build"]);
+    command.args(EVERYTHING).args(["--quiet", "--message-format", "json-render-diagnostics"]);
+    let messages = runner::capture(command)?;
+    let found = messages.lines().find_map(|message| library_in(message, name));
+    found.ok_or_else(|| format!("cargo has named no library {name}"))
+}
+
+/// The shared library in a message of cargo, if it is this one.
+pub fn library_in(message: &str, name: &str) -> Option<PathBuf> {
+    let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    if message.pointer("/target/name")? != name {
+        return None;
+    }
+    let files = message.get("filenames")?.as_array()?.iter().filter_map(|file| file.as_str());
+    let shared = [OsStr::new("so"), OsStr::new("dylib")];
+    files.map(PathBuf::from).find(|file| file.extension().is_some_and(|kind| shared.contains(&kind)))
 }
 
 /// The file of a program in a message of cargo, if it is this one, and not its tests.

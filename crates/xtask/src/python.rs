@@ -1,9 +1,9 @@
 //! `cargo xtask python`: builds the extension module with the flags of the tests, and runs the tests of the
 //! Python package.
 
+use crate::checkers;
 use crate::promises;
 use crate::runner::{self, Failure};
-use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// Whether the interpreter is new enough: the module uses the stable ABI of 3.11.
 const NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
+/// The extension module, as cargo knows it.
+const MODULE: &str = "_azekura";
 /// Checkers of types, in their strict modes, and what they read.
 const CHECKERS: [(&str, &[&str]); 2] = [
     (
@@ -39,8 +41,8 @@ pub const LEFT_OUT: &str =
 /// `cargo xtask python`.
 pub fn run() -> ExitCode {
     match gate() {
-        Ok(line) => {
-            println!("{line}");
+        Ok(lines) => {
+            lines.iter().for_each(|line| println!("{line}"));
             ExitCode::SUCCESS
         }
         Err(reason) => {
@@ -50,22 +52,34 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Runs the tests. Returns the line for the summary.
-pub fn gate() -> Result<String, Failure> {
+/// Runs the tests, and checkers of types. Returns the lines for the summary.
+pub fn gate() -> Result<Vec<String>, Failure> {
     if !is_new_enough() {
-        return Ok(LEFT_OUT.to_owned());
+        return Ok(vec![LEFT_OUT.to_owned()]);
     }
-    let library = build()?;
+    // With all that the tests build. For anything less the engine and its dependencies would have other
+    // features, and would be built again.
+    let library = promises::library(MODULE)?;
     let folder = std::env::temp_dir().join(format!("azekura-python-{}", std::process::id()));
     let exchange = folder.join("exchange");
     let outcome = lay_out(&library, &folder, &["azekura", "tests"])
         .and_then(|()| engine_exchanges(&exchange, false))
         .and_then(|()| test("python3".as_ref(), &folder, Some(&exchange)))
         .and_then(|tests| engine_exchanges(&exchange, true).map(|()| tests))
-        .and_then(|tests| Ok(format!("{tests}; {}", types(&folder, Path::new(""))?)));
+        .and_then(|tests| checked(&folder, &format!("python: {tests}")));
     // A folder that stays behind is no failure.
     let _ = fs::remove_dir_all(&folder);
-    outcome.map(|said| format!("python: {said}"))
+    outcome
+}
+
+/// Has checkers of types read a folder: those of the project's own, or else those that are on this machine.
+fn checked(folder: &Path, said: &str) -> Result<Vec<String>, Failure> {
+    let (programs, skipped) = match checkers::programs() {
+        Ok(programs) => (programs, None),
+        Err(reason) => (PathBuf::new(), Some(format!("skipped: installing mypy and pyright: {reason}"))),
+    };
+    let line = format!("{said}; {}", types(folder, &programs)?);
+    Ok(std::iter::once(line).chain(skipped).collect())
 }
 
 /// Whether there is an interpreter that can load the module.
@@ -86,7 +100,10 @@ pub fn build_release() -> Result<PathBuf, Failure> {
     command.args(["build", "--release", "--package", "azekura-python"]);
     command.args(["--message-format", "json-render-diagnostics"]);
     let messages = runner::capture(command)?;
-    messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
+    messages
+        .lines()
+        .find_map(|message| promises::library_in(message, MODULE))
+        .ok_or_else(|| "cargo has named no extension module".to_owned())
 }
 
 /// Builds the command as users have it. Returns its file.
@@ -97,27 +114,6 @@ pub fn build_command() -> Result<PathBuf, Failure> {
     let messages = runner::capture(command)?;
     let found = messages.lines().find_map(|message| promises::program_in(message, "azekura"));
     found.ok_or_else(|| "cargo has named no program azekura".to_owned())
-}
-
-/// Builds the module. Returns its file, as cargo names it.
-fn build() -> Result<PathBuf, Failure> {
-    let mut command = promises::built(&["build"]);
-    // All that the tests build. For anything less the engine and its dependencies would have other features,
-    // and would be built again.
-    command.args(promises::EVERYTHING).args(["--message-format", "json-render-diagnostics"]);
-    let messages = runner::capture(command)?;
-    messages.lines().find_map(library_in).ok_or_else(|| "cargo has named no extension module".to_owned())
-}
-
-/// The shared library in a message of cargo, if it is the module.
-fn library_in(message: &str) -> Option<PathBuf> {
-    let message: serde_json::Value = serde_json::from_str(message).ok()?;
-    if message.pointer("/target/name")? != "_azekura" {
-        return None;
-    }
-    let files = message.get("filenames")?.as_array()?.iter().filter_map(|file| file.as_str());
-    let shared = [OsStr::new("so"), OsStr::new("dylib")];
-    files.map(PathBuf::from).find(|file| file.extension().is_some_and(|kind| shared.contains(&kind)))
 }
 
 /// Copies parts of the package, its tests for one, and the module into one folder.
@@ -224,14 +220,15 @@ fn counted(said: &[String]) -> Option<Tests> {
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, library_in};
+    use super::{MODULE, counted};
+    use crate::promises::library_in;
 
     #[test]
     fn the_module_is_found_in_what_cargo_says() {
         let ours = r#"{"target":{"name":"_azekura"},"filenames":["/t/lib_azekura.d","/t/lib_azekura.so"]}"#;
-        assert_eq!(library_in(ours).as_deref(), Some(std::path::Path::new("/t/lib_azekura.so")));
-        assert_eq!(library_in(r#"{"target":{"name":"azekura"},"filenames":["/t/a.so"]}"#), None);
-        assert_eq!(library_in("Compiling"), None);
+        assert_eq!(library_in(ours, MODULE).as_deref(), Some(std::path::Path::new("/t/lib_azekura.so")));
+        assert_eq!(library_in(r#"{"target":{"name":"azekura"},"filenames":["/t/a.so"]}"#, MODULE), None);
+        assert_eq!(library_in("Compiling", MODULE), None);
     }
 
     #[test]

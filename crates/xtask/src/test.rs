@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::house;
 use crate::peers;
+use crate::programs;
 use crate::promises;
 use crate::python;
 use crate::runner::{self, Failure, cargo};
@@ -24,13 +25,14 @@ struct Step {
     run: fn(&mut Vec<String>) -> Result<(), Failure>,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "formatting", run: formatting },
     Step { name: "house", run: |_| house::check() },
     Step { name: "clippy", run: clippy },
     Step { name: "documentation", run: documentation },
     Step { name: "build", run: |_| promises::build() },
     Step { name: "tests", run: tests },
+    Step { name: "public programs", run: programs },
     Step { name: "python", run: python },
     Step { name: "models", run: |_| promises::models() },
     Step { name: "schedules", run: schedules },
@@ -143,7 +145,12 @@ fn passed(line: &str) -> Option<u64> {
 }
 
 fn python(closing: &mut Vec<String>) -> Result<(), Failure> {
-    closing.push(python::gate()?);
+    closing.extend(python::gate()?);
+    Ok(())
+}
+
+fn programs(closing: &mut Vec<String>) -> Result<(), Failure> {
+    closing.extend(programs::gate()?);
     Ok(())
 }
 

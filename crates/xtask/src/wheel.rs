@@ -5,9 +5,10 @@
 
 use crate::python::{self, Tests};
 use crate::runner::{self, Failure};
+use crate::venv::Environment;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 /// What builds the package. `python/pyproject.toml` names it, too.
 const BUILDER: &str = "maturin>=1.9,<2";
@@ -70,7 +71,7 @@ impl Task {
                 return Ok(format!("the wheel is left out, as there is no pip with {BUILDER}: {reason}"));
             }
         };
-        let wheel = maker.wheel(&folder.join("wheels"))?;
+        let wheel = wheel_of(&maker, &folder.join("wheels"))?;
         let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let installed = wheel.to_string_lossy().into_owned();
         // What users get: without the builder, and without the sources beside it.
@@ -80,7 +81,7 @@ impl Task {
         let said = if self.is_full {
             everything(&clean, folder, &place)?
         } else {
-            clean.test(&place, None)?.to_string()
+            test_with(&clean, &place, None)?.to_string()
         };
         Ok(format!("python, {name} installed: {said}"))
     }
@@ -91,7 +92,7 @@ fn everything(clean: &Environment, folder: &Path, place: &Path) -> Result<String
     clean.install(&LIBRARIES)?;
     let exchange = folder.join("exchange");
     python::engine_exchanges(&exchange, false)?;
-    let tests = clean.test(place, Some(&exchange))?;
+    let tests = test_with(clean, place, Some(&exchange))?;
     python::engine_exchanges(&exchange, true)?;
     if !tests.skipped.is_empty() {
         return Err(format!("all tests are due, but {tests}"));
@@ -105,58 +106,24 @@ fn everything(clean: &Environment, folder: &Path, place: &Path) -> Result<String
     Ok(format!("{tests}; {}", python::types(&stubs, &clean.programs())?))
 }
 
-/// A virtual environment.
-struct Environment(PathBuf);
+/// Builds the package. REQUIRES: the builder is installed there.
+fn wheel_of(maker: &Environment, to: &Path) -> Result<PathBuf, Failure> {
+    let mut command = maker.pip("wheel");
+    command.args(["--no-deps", "--no-build-isolation", "--wheel-dir"]).arg(to).arg("./python");
+    // pip finds the builder's program there. The flags are those of a release, not of the tests.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(maker.programs()).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(paths).map_err(|error| error.to_string())?;
+    command.env("PATH", path).env_remove("RUSTFLAGS").current_dir(runner::root());
+    runner::run(command)?;
+    let mut files = fs::read_dir(to).map_err(|error| error.to_string())?;
+    let first = files.next().ok_or("pip has built no wheel")?;
+    Ok(first.map_err(|error| error.to_string())?.path())
+}
 
-impl Environment {
-    /// Makes one, and installs packages.
-    fn new(python: &str, folder: &Path, packages: &[&str]) -> Result<Environment, Failure> {
-        let mut made = Command::new(python);
-        made.args(["-m", "venv"]).arg(folder).stdin(Stdio::null());
-        runner::run(made)?;
-        let environment = Environment(folder.to_owned());
-        environment.install(packages)?;
-        Ok(environment)
-    }
-
-    fn programs(&self) -> PathBuf {
-        self.0.join(if cfg!(windows) { "Scripts" } else { "bin" })
-    }
-
-    fn program(&self, name: &str) -> PathBuf {
-        self.programs().join(name)
-    }
-
-    fn pip(&self, word: &str) -> Command {
-        let mut command = Command::new(self.program("python"));
-        command.args(["-m", "pip", word, "--quiet", "--disable-pip-version-check"]).stdin(Stdio::null());
-        command
-    }
-
-    fn install(&self, packages: &[&str]) -> Result<(), Failure> {
-        let mut command = self.pip("install");
-        command.args(packages);
-        runner::run(command)
-    }
-
-    /// Builds the package. REQUIRES: the builder is installed here.
-    fn wheel(&self, to: &Path) -> Result<PathBuf, Failure> {
-        let mut command = self.pip("wheel");
-        command.args(["--no-deps", "--no-build-isolation", "--wheel-dir"]).arg(to).arg("./python");
-        // pip finds the builder's program there. The flags are those of a release, not of the tests.
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::iter::once(self.programs()).chain(std::env::split_paths(&path));
-        let path = std::env::join_paths(paths).map_err(|error| error.to_string())?;
-        command.env("PATH", path).env_remove("RUSTFLAGS").current_dir(runner::root());
-        runner::run(command)?;
-        let mut files = fs::read_dir(to).map_err(|error| error.to_string())?;
-        let first = files.next().ok_or("pip has built no wheel")?;
-        Ok(first.map_err(|error| error.to_string())?.path())
-    }
-
-    fn test(&self, place: &Path, exchange: Option<&Path>) -> Result<Tests, Failure> {
-        python::test(&self.program("python"), place, exchange)
-    }
+/// Runs the package's tests with what is installed.
+fn test_with(clean: &Environment, place: &Path, exchange: Option<&Path>) -> Result<Tests, Failure> {
+    python::test(&clean.program("python"), place, exchange)
 }
 
 #[cfg(test)]
