@@ -204,3 +204,37 @@ fn what_a_reader_sees_stops_no_writer() {
         assert_eq!(reader.get(&table, &7u64.to_be_bytes()).unwrap().unwrap(), [round; 1500]);
     }
 }
+
+/// A part of the log that is needed still ends the file, and before it there are holes.
+#[test]
+fn idle_time_does_not_stop_at_the_log() {
+    common::watch(PATIENCE * 2);
+    let storage = MemStorage::default();
+    let db = Db::open_on(&storage, PATH, Options::new().memory_bytes(64 << 20)).unwrap();
+    let mut rng = Rng::new(9);
+    let mut fill = |name: &str, records: u32| {
+        let table = db.table(name, TableKind::Ordered).unwrap();
+        let mut txn =
+            db.write_with(WriteOptions { durability: Some(Durability::Eventual), ..WriteOptions::default() });
+        for n in 0..records {
+            let value: Vec<u8> = (0..125).flat_map(|_| rng.number().to_le_bytes()).collect();
+            txn.put(&table, &n.to_be_bytes(), &value).unwrap();
+        }
+        txn.commit().unwrap();
+        db.flush().unwrap();
+        table
+    };
+    fill("gone", 6000);
+    let kept = fill("kept", 12_000);
+    for n in 0..70u32 {
+        kept.put(&n.to_be_bytes(), b"in the log").unwrap();
+    }
+    db.drop_table("gone").unwrap();
+    let until = Instant::now() + PATIENCE;
+    while db.stats().file_bytes > 13_500_000 {
+        assert!(Instant::now() < until, "{:?}", db.stats());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(kept.get(&3u32.to_be_bytes()).unwrap().as_deref(), Some(&b"in the log"[..]));
+    db.close().unwrap();
+}

@@ -239,11 +239,12 @@ impl<'a> Reclaimer<'a> {
             let before = self.file_mark();
             let log_is_long = |_: &dyn Fn() -> bool| merges.survey().log_is_long(self.log.file_bytes());
             let Some(log_is_long) = background.look_at_runs(log_is_long) else { return Ok(false) };
-            if log_is_long {
+            let space = self.space();
+            if log_is_long || is_loose_for_idle_time(space) && self.log.keeps_end(space.end()) {
                 self.rest(go_on)?;
             }
             self.drop_dead_aside(class, go_on)?;
-            if go_on() && is_loose_for_idle_time(self.space()) {
+            if go_on() && is_loose_for_idle_time(space) {
                 let _paused = background.pause_merges();
                 self.shrink_file(go_on)?;
             }

@@ -86,6 +86,13 @@ impl Log {
         Some(last.extent.offset.max(io.spare.map_or(0, |s| s.offset)))
     }
 
+    /// Whether a segment that is not written to any more ends a file of `end` bytes. It stays there until its
+    /// commits are in runs.
+    pub(crate) fn keeps_end(&self, end: u64) -> bool {
+        let io = self.io.lock();
+        io.segments.iter().rev().skip(1).any(|segment| segment.extent.end() == end)
+    }
+
     /// Goes on in a short segment in a lower hole, no longer than the last segment, and frees the spare one.
     /// The segments before it are freed like all others, once a checkpoint has made them needless. False if
     /// nothing has changed.
