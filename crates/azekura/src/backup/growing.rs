@@ -17,7 +17,7 @@ const LOG_BYTES_SHORT: u64 = 16 << 20;
 const LOG_BYTES_MAX: u64 = 256 << 20;
 /// The most logs of a point.
 const LOGS_MAX: usize = 1000;
-/// Of two readings within so many milliseconds the first has no mark.
+/// Of several readings within so many milliseconds the last has a mark.
 const MARK_MS: u64 = 1000;
 
 /// A point, and what comes behind it.
@@ -59,6 +59,11 @@ impl GrowingPoint {
             marks: Vec::new(),
             is_broken,
         }
+    }
+
+    /// Whether it is the point of a checkpoint and a commit.
+    pub(super) fn is_of(&self, checkpoint: u64, commit: u64) -> bool {
+        self.point.checkpoint == checkpoint && self.point.commit == commit
     }
 
     /// Whether the log has lost what comes next.
@@ -112,20 +117,9 @@ impl GrowingPoint {
 
     /// Notes when the last commit was read.
     fn mark(&mut self) {
-        let mark = Mark { commit: self.since.last(), time_ms: now_ms() };
-        let known =
-            self.marks.last().or(self.point.marks.last()).map_or(self.point.commit, |last| last.commit);
-        if mark.commit <= known {
-            return;
-        }
-        if let Some(last) = self.marks.last_mut()
-            && mark.time_ms < last.time_ms.saturating_add(MARK_MS)
-        {
-            // The earlier time would be wrong.
-            *last = mark;
-            return;
-        }
-        self.marks.push(mark);
+        let Point { commit, time_ms, .. } = self.point;
+        let written = self.point.marks.last().copied().unwrap_or(Mark { commit, time_ms });
+        note_reading(&mut self.marks, written, Mark { commit: self.since.last(), time_ms: now_ms() });
     }
 
     /// Writes what was read, to chunks of no point. REQUIRES: the repository's lock is held until a point
@@ -146,6 +140,22 @@ impl GrowingPoint {
         self.point.tables = self.since.tables();
         Ok(())
     }
+}
+
+/// Adds a mark behind others, of which `written` is the last that was written. Of several within `MARK_MS`
+/// the last one stays. So a time that is looked for finds what was read until then, but for that time.
+fn note_reading(marks: &mut Vec<Mark>, written: Mark, reading: Mark) {
+    let last = marks.last().copied().unwrap_or(written);
+    if reading.commit <= last.commit {
+        return;
+    }
+    // The clock may have been set back.
+    let reading = Mark { time_ms: reading.time_ms.max(last.time_ms), ..reading };
+    let before = marks.len().checked_sub(2).map_or(written, |n| marks[n]);
+    if !marks.is_empty() && reading.time_ms < before.time_ms.saturating_add(MARK_MS) {
+        marks.pop();
+    }
+    marks.push(reading);
 }
 
 /// Where the next increment comes.
@@ -198,5 +208,36 @@ impl Behind<'_> {
             self.written.push(piece);
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A commit at each reading, twenty a second, for a minute, and then one after an hour.
+    #[test]
+    fn a_time_finds_what_was_read_until_then_to_within_a_second() {
+        let written = Mark { commit: 1000, time_ms: 5_000_000 };
+        let reading = |n: u64| Mark { commit: 1000 + n, time_ms: written.time_ms + 50 * n };
+        let mut readings: Vec<Mark> = (1..1200).map(reading).collect();
+        readings.push(Mark { commit: 9000, time_ms: written.time_ms + 3_600_000 });
+        // The clock is set back.
+        readings.push(Mark { commit: 9001, time_ms: written.time_ms });
+        let mut marks = Vec::new();
+        readings.iter().for_each(|&reading| note_reading(&mut marks, written, reading));
+        assert!(marks.len() < 150, "{}", marks.len());
+        assert!(marks.is_sorted_by_key(|mark| (mark.time_ms, mark.commit)));
+        let found = |marks: &[Mark], time: u64| {
+            let found = marks.iter().rev().find(|mark| mark.time_ms <= time);
+            found.map_or(written.commit, |mark| mark.commit)
+        };
+        for time in (written.time_ms..written.time_ms + 3_700_000).step_by(37) {
+            let (least, most) =
+                (found(&readings[..1200], time.saturating_sub(MARK_MS)), found(&readings, time));
+            let found = found(&marks, time);
+            assert!((least..=most.max(9001)).contains(&found) && found >= least, "{time}: {found}");
+            assert!(found <= most || time >= written.time_ms + 3_600_000, "{time}: {found} of {most}");
+        }
     }
 }

@@ -119,7 +119,8 @@ impl<'s> LogKeeper<'s> {
     /// point is copied, `told` is called with the progress, and what it says counts when that is done.
     ///
     /// # Errors
-    /// As [`step`](Self::step). While the repository is pruned, it is tried again.
+    /// As [`step`](Self::step). While the repository is pruned, it is tried again, at the end for ten
+    /// seconds.
     pub fn run(
         &mut self,
         every: Duration,
@@ -137,12 +138,14 @@ impl<'s> LogKeeper<'s> {
                 let mut goes_on = true;
                 match self.publish(&mut |step| goes_on &= told(&before, Some(step))) {
                     Err(Error::Locked { .. }) => {}
-                    done => done?,
+                    done => {
+                        done?;
+                        next = Instant::now() + every;
+                    }
                 }
                 if !goes_on {
                     return self.write_last();
                 }
-                next = Instant::now() + every;
                 begun = if self.status.points > before.points { Some(Instant::now()) } else { begun };
             }
             sleep(PAUSE);
@@ -207,10 +210,11 @@ impl<'s> LogKeeper<'s> {
         if !self.is_over() {
             return Ok(());
         }
-        let begun = self.begin(&repository, progress)?;
-        self.status.points += 1;
-        self.note_point(&begun);
-        self.growing = Some(begun);
+        if let Some(begun) = self.begin(&repository, progress)? {
+            self.status.points += 1;
+            self.note_point(&begun);
+            self.growing = Some(begun);
+        }
         Ok(())
     }
 
@@ -236,16 +240,20 @@ impl<'s> LogKeeper<'s> {
         Ok(())
     }
 
-    /// Copies another point. The log is read meanwhile.
+    /// Copies another point. The log is read meanwhile. None if it would be the same as the one before.
     fn begin(
         &mut self,
         repository: &Repository<'_>,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<GrowingPoint> {
+    ) -> Result<Option<GrowingPoint>> {
         let engine = &self.db.engine;
         let (mut pace, time_ms) = (Pace::new(self.options)?, now_ms());
         let (mut chunks, mut log_chunks) = (Chunks::of(repository)?, Chunks::of_new(repository));
         let capture = engine.capture()?;
+        let is_known = |known: &GrowingPoint| known.is_of(capture.checkpoint, capture.commit);
+        if self.growing.as_ref().is_some_and(is_known) {
+            return Ok(None);
+        }
         let mut growing = GrowingPoint::of(point_of(engine, &capture, Vec::new(), time_ms), &capture);
         let mut read = growing.read_on(engine);
         let mut step = |step| {
@@ -265,6 +273,6 @@ impl<'s> LogKeeper<'s> {
         }
         repository.add_point(&mut growing.point)?;
         self.status.new_bytes += chunks.written_bytes + log_chunks.written_bytes;
-        Ok(growing)
+        Ok(Some(growing))
     }
 }

@@ -145,7 +145,8 @@ impl Repository<'_> {
         none: &str,
         of: impl Fn(&Point) -> Option<u64>,
     ) -> Result<(Point, Option<u64>)> {
-        let (mut last, mut damage): (Option<(Point, u64)>, _) = (None, None);
+        let mut last: Option<(Point, u64)> = None;
+        let mut damage: Vec<(u64, Error)> = Vec::new();
         for &number in numbers.iter().rev() {
             match self.read_point(number) {
                 Ok(point) => {
@@ -155,12 +156,13 @@ impl Repository<'_> {
                         last = Some((point, commit));
                     }
                 }
-                Err(e) if last.is_none() => damage = damage.or(Some(e)),
-                Err(_) => {}
+                Err(e) => damage.push((number, e)),
             }
         }
-        match (damage, last) {
-            (Some(e), _) => Err(e),
+        // The largest number comes first.
+        let answer = last.as_ref().map_or(0, |last| last.0.number);
+        match (damage.into_iter().find(|(number, _)| *number > answer), last) {
+            (Some((_, e)), _) => Err(e),
             (None, Some((point, commit))) => Ok((point, Some(commit))),
             (None, None) => Err(Error::Invalid { detail: format!("{}: {none}", self.path.display()) }),
         }

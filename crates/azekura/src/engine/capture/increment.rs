@@ -12,7 +12,7 @@ use crate::log::image::{ImageId, LogImage};
 use crate::space::Extent;
 use crate::values::ValuePointer;
 
-/// An increment with so many bytes is to be sealed. Only its last commit makes it longer.
+/// An increment with so many bytes is to be sealed, when what the log has just now was read.
 const BYTES_FULL: usize = 32 << 20;
 
 /// Where in the copy an increment comes, and under which numbers.
