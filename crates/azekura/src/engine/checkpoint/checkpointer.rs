@@ -323,15 +323,17 @@ impl Checkpointer {
     }
 
     /// Makes a manifest that stands in its place the newest. Gives the extent of the one before, which is
-    /// needless then.
+    /// needless then. `check` fails if a sync of another thread has failed: that may have forgotten what
+    /// this one's should have made safe.
     pub(super) fn publish(
         &self,
         guard: &mut Checkpoint,
         at: ManifestAt,
         extent: Option<Extent>,
+        check: impl FnOnce() -> Result<()>,
     ) -> Result<Option<Extent>> {
         let old = std::mem::replace(&mut guard.manifest, extent);
-        self.sync()?;
+        self.sync().and_then(|()| check())?;
         // A pinned number was used for another checkpoint.
         let number = guard.number.max(self.room.space.highest_pin()) + 1;
         let Checkpointer { file_id, lineage, hash_seed, .. } = *self;
