@@ -638,10 +638,10 @@ typedef int32_t (*azk_scan_fn)(void *user_data,
 
 /**
  * Called with the value of a key: its `data` is NULL if the key is absent. It sets *value to the new value,
- * or its `data` to NULL to remove the key; if it leaves *value as it is, nothing is written. The old bytes
- * stay until it returns. The new ones, which may be a part of them, must stay until the function that has
- * called it returns, and are copied there. 0 goes on; any other number ends the call, and nothing is
- * written.
+ * or its `data` to NULL and its `len` to 0 to remove the key; if it leaves *value as it is, nothing is
+ * written. The old bytes stay until it returns. The new ones, which may be a part of them, must stay until
+ * the function that has called it returns, and are copied there. 0 goes on; any other number ends the call,
+ * and nothing is written.
  */
 typedef int32_t (*azk_update_fn)(void *user_data,
                                  azk_bytes *value);

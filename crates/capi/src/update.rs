@@ -11,10 +11,10 @@ use azekura::{Error, Table};
 use std::ffi::c_void;
 
 /// Called with the value of a key: its `data` is NULL if the key is absent. It sets *value to the new value,
-/// or its `data` to NULL to remove the key; if it leaves *value as it is, nothing is written. The old bytes
-/// stay until it returns. The new ones, which may be a part of them, must stay until the function that has
-/// called it returns, and are copied there. 0 goes on; any other number ends the call, and nothing is
-/// written.
+/// or its `data` to NULL and its `len` to 0 to remove the key; if it leaves *value as it is, nothing is
+/// written. The old bytes stay until it returns. The new ones, which may be a part of them, must stay until
+/// the function that has called it returns, and are copied there. 0 goes on; any other number ends the call,
+/// and nothing is written.
 pub type azk_update_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, value: *mut azk_bytes) -> i32>;
 
 /// What a callback has decided.

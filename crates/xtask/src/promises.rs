@@ -44,20 +44,20 @@ pub fn build() -> Result<(), Failure> {
 
 /// The file of a program, as cargo names it. It is built if it is not there.
 pub fn program(name: &str) -> Result<PathBuf, Failure> {
-    let mut command = built(&["build"]);
-    command.args(EVERYTHING).args(["--quiet", "--message-format", "json-render-diagnostics"]);
-    let messages = runner::capture(command)?;
-    let found = messages.lines().find_map(|message| program_in(message, name));
-    found.ok_or_else(|| format!("cargo has named no program {name}"))
+    file(&format!("program {name}"), |message| program_in(message, name))
 }
 
 /// The file of a shared library, as cargo names it. It is built if it is not there.
 pub fn library(name: &str) -> Result<PathBuf, Failure> {
+    file(&format!("library {name}"), |message| library_in(message, name))
+}
+
+/// What is found in one of cargo's messages.
+fn file(what: &str, find: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, Failure> {
     let mut command = built(&["build"]);
     command.args(EVERYTHING).args(["--quiet", "--message-format", "json-render-diagnostics"]);
     let messages = runner::capture(command)?;
-    let found = messages.lines().find_map(|message| library_in(message, name));
-    found.ok_or_else(|| format!("cargo has named no library {name}"))
+    messages.lines().find_map(find).ok_or_else(|| format!("cargo has named no {what}"))
 }
 
 /// The shared library in a message of cargo, if it is this one.

@@ -3,8 +3,8 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
-use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::{Mutex, RwLock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Set once and never cleared. It keeps the first cause.
@@ -12,6 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) struct Poison {
     set: AtomicBool,
     cause: Mutex<Option<String>>,
+    /// Read by whoever makes data durable, until it is known whether that has failed.
+    syncing: RwLock<()>,
 }
 
 impl Poison {
@@ -37,6 +39,20 @@ impl Poison {
             Err(e) => self.set(e.to_string()),
         }
         result
+    }
+
+    /// Runs a call that makes data durable. Like `guard`, and who calls `check_syncs` learns of it.
+    pub(crate) fn guard_sync<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _outcome_is_unknown = self.syncing.read();
+        self.guard(f())
+    }
+
+    /// As `check`, when the calls of `guard_sync` that are under way have ended. One that fails may have
+    /// forgotten what others have written, and then a sync of theirs succeeds all the same: the system tells
+    /// an error once.
+    pub(crate) fn check_syncs(&self) -> Result<()> {
+        drop(self.syncing.write());
+        self.check()
     }
 
     #[cold]

@@ -155,7 +155,7 @@ impl Checkpoints<'_> {
             ManifestAt::Inline(_) => 0,
         };
         let armed = self.poison.armed("writing a checkpoint");
-        let done = self.checkpointer.publish(guard, at, extent, || self.poison.check());
+        let done = self.checkpointer.publish(guard, at, extent, || self.poison.check_syncs());
         armed.disarm();
         let old = self.poison.guard(done)?;
         // Flushes come first.

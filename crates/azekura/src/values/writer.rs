@@ -323,7 +323,8 @@ impl ValueStore {
         self.poison.check()?;
         let handed = self.handed.load(Ordering::Acquire);
         if self.durable.load(Ordering::Acquire) < handed {
-            self.poison.guard(self.file.sync_data().map_err(|e| Error::io("syncing value segments", e)))?;
+            let sync = || self.file.sync_data().map_err(|e| Error::io("syncing value segments", e));
+            self.poison.guard_sync(sync)?;
             self.durable.fetch_max(handed, Ordering::AcqRel);
         }
         Ok(())

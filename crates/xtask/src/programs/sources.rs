@@ -110,6 +110,8 @@ impl Sources {
             // The folder need not be one that apt's own user may enter.
             "APT::Sandbox::User=root".to_owned(),
             "Acquire::Languages=none".to_owned(),
+            // A list that cannot be had is an error, and is tried again next time.
+            "APT::Update::Error-Mode=any".to_owned(),
             "Acquire::Retries=2".to_owned(),
             "Acquire::http::Timeout=20".to_owned(),
             "Acquire::https::Timeout=20".to_owned(),

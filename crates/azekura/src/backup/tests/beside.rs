@@ -1,7 +1,9 @@
 //! Backups by those who follow a file that another handle writes: they have the log.
 
 use super::*;
+use crate::Table;
 use crate::format::point::digest;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(super) fn writer(disk: &MemStorage) -> Db {
     let options = Options::new().memory_bytes(8 << 20).threads(false).large_value_bytes(512);
@@ -247,33 +249,49 @@ fn a_log_that_is_damaged_cut_or_of_another_point_gives_an_error_and_no_file() {
     told(&|_, bytes| bytes[70..].fill(0));
 }
 
+/// A database whose memtables are soon full.
+pub(super) fn busy(disk: &MemStorage) -> Db {
+    let options = Options::new().memtable_bytes(64 << 10).memory_bytes(8 << 20).large_value_bytes(256);
+    Db::open_on(disk, DB, options).unwrap()
+}
+
+/// Puts the same into two tables again and again, with the number of the transaction. `commit` ends each.
+pub(super) fn keep_writing(
+    db: &Db,
+    tables: [&Table; 2],
+    stop: &AtomicBool,
+    mut commit: impl FnMut(WriteTxn, u64),
+) {
+    for n in 1u64.. {
+        let mut txn = db.write();
+        let value = vec![n as u8; if n.is_multiple_of(5) { 700 } else { 30 }];
+        for table in tables {
+            txn.put(table, &(n % 97).to_be_bytes(), &value).unwrap();
+            txn.put(table, b"newest", &n.to_be_bytes()).unwrap();
+        }
+        commit(txn, n);
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+}
+
 /// What was acknowledged as durable before a backup beside a writer begins is in it.
 #[test]
 fn a_backup_beside_a_busy_writer_has_what_was_durable_before() {
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     let disk = MemStorage::default();
-    let options = Options::new().memtable_bytes(64 << 10).memory_bytes(8 << 20).large_value_bytes(256);
-    let db = Db::open_on(&disk, DB, options).unwrap();
+    let db = busy(&disk);
     let (a, b) = (db.table("a", TableKind::Ordered).unwrap(), db.table("b", TableKind::Hash).unwrap());
     let (stop, durable) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for n in 1u64.. {
-                let mut txn = db.write();
-                let value = vec![n as u8; if n.is_multiple_of(5) { 700 } else { 30 }];
-                for table in [&a, &b] {
-                    txn.put(table, &(n % 97).to_be_bytes(), &value).unwrap();
-                    txn.put(table, b"newest", &n.to_be_bytes()).unwrap();
-                }
+            keep_writing(&db, [&a, &b], &stop, |mut txn, n| {
                 if n.is_multiple_of(50) {
                     txn.create_table(&format!("of {n}"), TableKind::Ordered).unwrap();
                 }
                 txn.commit().unwrap();
                 durable.store(n, Ordering::Release);
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-            }
+            });
         });
         let follower = follower(&disk, Freshness::Checkpoint);
         let mut logged = 0;

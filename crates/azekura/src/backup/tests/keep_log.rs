@@ -1,8 +1,9 @@
 //! Logs that are kept: each commit that was in the log can be restored, and nothing else comes of it.
 
-use super::beside::{begin, change, commit_of, follower, writer};
+use super::beside::{begin, busy, change, commit_of, follower, keep_writing, writer};
 use super::*;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 fn keeper(disk: &MemStorage, freshness: Freshness) -> LogKeeper<'_> {
@@ -323,36 +324,30 @@ fn who_does_not_follow_keeps_no_log() {
 /// A busy writer, and a keeper that looks as often as it can.
 #[test]
 fn beside_a_busy_writer_each_commit_that_is_told_can_be_restored() {
-    use std::sync::atomic::{AtomicBool, Ordering};
     let disk = MemStorage::default();
-    let options = Options::new().memtable_bytes(64 << 10).memory_bytes(8 << 20).large_value_bytes(256);
-    let db = Db::open_on(&disk, DB, options).unwrap();
+    let db = busy(&disk);
     let (a, b) = (db.table("a", TableKind::Ordered).unwrap(), db.table("b", TableKind::Hash).unwrap());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for n in 1u64.. {
-                let mut txn = db.write();
-                let value = vec![n as u8; if n.is_multiple_of(5) { 700 } else { 30 }];
-                for table in [&a, &b] {
-                    txn.put(table, &(n % 97).to_be_bytes(), &value).unwrap();
-                    txn.put(table, b"newest", &n.to_be_bytes()).unwrap();
-                }
+            keep_writing(&db, [&a, &b], &stop, |txn, _| {
                 txn.commit().unwrap();
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-            }
+                std::thread::sleep(Duration::from_micros(300));
+            });
         });
         let mut keeper = keeper(&disk, Freshness::Checkpoint);
-        while keeper.status().commit < 800 {
-            keeper.step(|_| {}).unwrap();
+        // Until so many commits were added to points that there were.
+        let mut added = 0;
+        while added < 200 {
+            let before = keeper.status();
+            let kept = keeper.step(|_| {}).unwrap();
+            added += if kept.points == before.points { kept.commit - before.commit } else { 0 };
         }
         stop.store(true, Ordering::Relaxed);
     });
     let points = points(&disk);
     let there: Vec<u64> = there(&points).into_iter().collect();
-    assert!(there.len() > 100, "{points:?}");
+    assert!(there.len() >= 200, "{points:?}");
     // The number in the tables goes up with the commits.
     let newest = |commit| {
         let found = restored(&disk, Which::Commit(commit)).unwrap();

@@ -158,3 +158,46 @@ fn a_value_segment_that_is_closed_on_a_full_disk_takes_what_it_needs() {
     drop((others, segment));
     db.close().unwrap();
 }
+
+/// A write of the log fails in one thread, and what the system has told that one it does not tell another:
+/// the sync of a checkpoint succeeds meanwhile, and may have lost the manifest.
+#[test]
+fn no_superblock_is_written_while_it_is_not_known_whether_the_log_has_failed() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let disk = Hooked::default();
+    let options = Options::new().threads(false).durability(Durability::Eventual);
+    let db = Db::open_on(&disk, "engine.azk", options).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    table.put(b"k", b"1").unwrap();
+    db.sync().unwrap();
+    table.put(b"k", b"2").unwrap();
+    let [is_synced, is_failing, is_published] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
+    let log = std::thread::current().id();
+    let (synced, failing, published) = (is_synced.clone(), is_failing.clone(), is_published.clone());
+    disk.hook(move |call| match call {
+        Call::WriteDurable | Call::Sync if std::thread::current().id() == log => {
+            failing.store(true, Ordering::Release);
+            std::thread::sleep(Duration::from_millis(100));
+            Err(rustix::io::Errno::IO.into())
+        }
+        Call::Sync => {
+            synced.store(true, Ordering::Release);
+            wait_until(|| failing.load(Ordering::Acquire));
+            Ok(())
+        }
+        Call::WriteDurable => {
+            published.store(true, Ordering::Release);
+            Ok(())
+        }
+        _ => Ok(()),
+    });
+    std::thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| db.engine.checkpoints().write());
+        wait_until(|| is_synced.load(Ordering::Acquire));
+        assert!(matches!(db.sync(), Err(Error::Io { .. })));
+        let checkpoint = checkpoint.join().unwrap();
+        assert!(matches!(checkpoint, Err(Error::Poisoned { .. })), "{checkpoint:?}");
+    });
+    assert!(!is_published.load(Ordering::Acquire), "a superblock was written");
+    disk.heal();
+}

@@ -52,7 +52,8 @@ impl<'a> FrameWriter<'a> {
             self.write_frame(true)?;
         }
         if self.unsynced {
-            self.log.file.sync_data().map_err(|e| Error::io("syncing the log", e))?;
+            let sync = || self.log.file.sync_data().map_err(|e| Error::io("syncing the log", e));
+            self.log.poison.guard_sync(sync)?;
         }
         Ok(())
     }
@@ -76,7 +77,8 @@ impl<'a> FrameWriter<'a> {
         let file = &self.log.file;
         if last && !self.unsynced {
             self.log.bulk.note_durable(self.frame.len());
-            file.write_durable_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
+            let write = || file.write_durable_at(&self.frame, offset);
+            self.log.poison.guard_sync(|| write().map_err(|e| Error::io("writing the log", e)))?;
         } else {
             file.write_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
             self.unsynced = true;
