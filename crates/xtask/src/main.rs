@@ -29,6 +29,7 @@ Usage: cargo xtask <task>
 
 Tasks:
   test          formatting, order of the rooms, clippy, documentation, tests, the promises (crate sim), and a run of the bench
+  promises      [--seconds S] [--seed X]: the commands of the crate sim, each for a minute, and a table of what they tried
   peers         installs what is missing of the packages that the peers of bench-compare need (Debian, Ubuntu)
   house         whether rooms import only from those before them, no files import each other in a circle, and
                 none is too long
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::run(),
+        ["promises", ..] => promises::run_longer(&arguments[1..]),
         ["peers"] => peers::run(),
         ["public-programs"] => programs::run(),
         ["schedules", ..] => schedules::run(&arguments[1..]),

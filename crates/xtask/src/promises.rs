@@ -4,7 +4,7 @@
 use crate::runner::{self, Failure, cargo};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 /// The build of the tests and these commands: the engine with its faults. None is there unless the
@@ -124,10 +124,84 @@ pub fn run() -> Result<Vec<String>, Failure> {
     let both = std::thread::scope(|scope| {
         BESIDE
             .each_ref()
-            .map(|gate| scope.spawn(move || hold(gate, program)))
+            .map(|gate| scope.spawn(move || hold_gate(gate, program)))
             .map(|one| one.join().unwrap_or_else(|_| Err("a thread panicked".to_owned())))
     });
-    both.into_iter().chain(GATES.iter().map(|gate| hold(gate, program))).collect()
+    both.into_iter().chain(GATES.iter().map(|gate| hold_gate(gate, program))).collect()
+}
+
+/// How long each command is run for, and from which seed.
+#[derive(Debug, PartialEq, Eq)]
+struct Longer {
+    seconds: u32,
+    seed: u64,
+}
+
+/// The usage, for `cargo xtask`.
+pub const USAGE: &str = "promises [--seconds S] [--seed X]";
+
+/// The same commands, each for as long as is asked, one after the other. Prints a table of what they tried.
+pub fn run_longer(arguments: &[String]) -> ExitCode {
+    let Some(longer) = Longer::parse(arguments) else {
+        eprintln!("Usage: cargo xtask {USAGE}");
+        return ExitCode::from(2);
+    };
+    match longer.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Longer {
+    fn parse(arguments: &[String]) -> Option<Longer> {
+        let mut longer = Longer { seconds: 60, seed: 1 };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--seconds" => longer.seconds = words.next()?.parse().ok().filter(|seconds| *seconds > 0)?,
+                "--seed" => longer.seed = words.next()?.parse().ok()?,
+                _ => return None,
+            }
+        }
+        Some(longer)
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        build()?;
+        let program = &program("sim")?;
+        let mut rows = Vec::new();
+        for gate in BESIDE.iter().chain(&GATES) {
+            let arguments = self.arguments(gate.arguments);
+            let last = hold(&arguments, gate, program)?;
+            let tried = tried(&last).unwrap_or_default();
+            rows.push(format!("| `sim {arguments}` | {tried} | 0 |"));
+        }
+        println!("| command | tried | violations |\n|---|---:|---|");
+        rows.iter().for_each(|row| println!("{row}"));
+        Ok(())
+    }
+
+    /// The arguments of a command, without its count, if it has an end otherwise.
+    fn arguments(&self, arguments: &str) -> String {
+        let is_timed = arguments.contains("--seconds");
+        let mut words = arguments.split(' ');
+        let mut out = Vec::new();
+        while let Some(word) = words.next() {
+            match word {
+                "--seconds" | "--seed" => _ = words.next(),
+                "--count" if is_timed => _ = words.next(),
+                _ => out.push(word.to_owned()),
+            }
+        }
+        if is_timed {
+            out.push(format!("--seconds {}", self.seconds));
+        }
+        out.push(format!("--seed {}", self.seed));
+        out.join(" ")
+    }
 }
 
 /// Runs the models of the lock-free parts, in a build of the engine alone with loom's atomics.
@@ -152,19 +226,26 @@ pub fn models() -> Result<(), Failure> {
     }
 }
 
-fn hold(gate: &Gate, program: &Path) -> Result<String, Failure> {
+/// Runs a command of the gate with these arguments. Gives its verdict.
+fn hold(arguments: &str, gate: &Gate, program: &Path) -> Result<String, Failure> {
     let mut command = Command::new(program);
     command.current_dir(runner::root()).env("AZEKURA_CANARY", gate.fault);
-    command.args(gate.arguments.split(' '));
-    println!("sim {}", gate.arguments);
-    let started = Instant::now();
+    command.args(arguments.split(' '));
+    println!("sim {arguments}");
     let (lines, outcome) = runner::run_keeping(command, |line| line.starts_with("tried "));
     outcome?;
-    let last = lines.last().ok_or_else(|| format!("sim {}: no verdict", gate.arguments))?;
-    let tried = tried(last).ok_or_else(|| format!("sim {}: what does {last:?} say?", gate.arguments))?;
+    let last = lines.last().ok_or_else(|| format!("sim {arguments}: no verdict"))?;
+    let tried = tried(last).ok_or_else(|| format!("sim {arguments}: what does {last:?} say?"))?;
     if tried < gate.tried_min {
-        return Err(format!("sim {}: {tried} tried, {} are due", gate.arguments, gate.tried_min));
+        return Err(format!("sim {arguments}: {tried} tried, {} are due", gate.tried_min));
     }
+    Ok(last.clone())
+}
+
+/// Runs a command as the gate has it. Gives what it was, its verdict, and how long it took.
+fn hold_gate(gate: &Gate, program: &Path) -> Result<String, Failure> {
+    let started = Instant::now();
+    let last = hold(gate.arguments, gate, program)?;
     Ok(format!("sim {}: {last} ({:.0} s)", gate.arguments, started.elapsed().as_secs_f64()))
 }
 
@@ -179,6 +260,25 @@ fn tried(line: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::Longer;
+
+    #[test]
+    fn longer_runs_have_the_time_and_the_seed_that_are_asked_for() {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let longer = Longer::parse(&words("--seconds 90 --seed 7")).unwrap();
+        assert_eq!(longer, Longer { seconds: 90, seed: 7 });
+        let arguments = |line| longer.arguments(line);
+        assert_eq!(
+            arguments("crash --only long --count 3 --seconds 12 --seed 1"),
+            "crash --only long --seconds 90 --seed 7"
+        );
+        assert_eq!(arguments("canaries --no-controls --seed 1"), "canaries --no-controls --seed 7");
+        assert_eq!(arguments("try --count 5"), "try --count 5 --seed 7");
+        for wrong in ["--seconds", "--seconds 0", "--seed x", "what"] {
+            assert_eq!(Longer::parse(&words(wrong)), None, "{wrong}");
+        }
+    }
+
     #[test]
     fn programs_are_found_among_messages() {
         let message = r#"{"reason":"compiler-artifact","target":{"name":"sim","kind":["bin"]},

@@ -10,7 +10,7 @@ use super::aside::aside;
 use super::chunks::Chunks;
 use super::pace::{CopyOptions, Pace};
 use super::pieces::read_pieces;
-use super::repository::Repository;
+use super::repository::{Repository, time_of};
 use crate::base::error::Result;
 use crate::engine::{Capture, Engine, Progress};
 use crate::format::manifest::{Manifest, RunInfo};
@@ -18,7 +18,7 @@ use crate::format::point::{Identity, PartId, Piece, Point};
 use crate::storage::Storage;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// What [`Db::backup`](crate::Db::backup) has done.
 ///
@@ -69,10 +69,17 @@ pub(super) fn point_of(engine: &Engine, capture: &Capture, pieces: Vec<Piece>, t
     }
 }
 
-/// Milliseconds since 1970.
+/// Milliseconds since 1970, rounded up: all that was committed until now is as old as that.
 pub(super) fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(now.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
+/// Waits until the time of a point, a millisecond at most. So whoever asks for the database as it is after a
+/// backup gets that backup.
+fn wait_until(time_ms: u64) {
+    let left = time_of(time_ms).duration_since(SystemTime::now()).unwrap_or_default();
+    std::thread::sleep(left.min(Duration::from_millis(1)));
 }
 
 pub(super) fn identity_of(engine: &Engine) -> Identity {
@@ -91,11 +98,12 @@ pub(crate) fn backup(
     let repository = Repository::of(storage, path, identity_of(engine))?;
     let _shared = repository.lock(false)?;
     let mut chunks = Chunks::of(&repository)?;
-    let time_ms = now_ms();
     let capture = engine.capture()?;
+    let time_ms = now_ms();
     let pieces = copy_parts(engine, &repository, &mut chunks, &capture, &mut pace, progress)?;
     let mut point = point_of(engine, &capture, pieces, time_ms);
     repository.add_point(&mut point)?;
+    wait_until(time_ms);
     Ok(BackupReport {
         point: point.number,
         commit: point.commit,

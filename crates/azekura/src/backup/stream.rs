@@ -40,8 +40,8 @@ pub(crate) fn backup_to(
 ) -> Result<PointInfo> {
     let mut pace = Pace::new(options)?;
     let failed = |e: io::Error| Error::io(WRITING, e);
-    let time_ms = now_ms();
     let capture = engine.capture()?;
+    let time_ms = now_ms();
     let mut head = Writer::default();
     head.bytes.extend_from_slice(MAGIC);
     // The point in it says whether something expires.

@@ -115,6 +115,22 @@ fn each_point_is_the_database_as_it_was_and_costs_what_has_changed() {
     db.close().unwrap();
 }
 
+/// Of the moment right after a backup there is that backup, and none that has what came later.
+#[test]
+fn a_point_has_nothing_that_came_after_its_time() {
+    let disk = MemStorage::default();
+    let db = open(&disk, DB);
+    for round in 0..20 {
+        fill(&db, round, round + 1, 1);
+        db.backup_on(&disk, REPO, |_| {}).unwrap();
+        let (between, expected) = (std::time::SystemTime::now(), contents(&db));
+        fill(&db, round, round + 1, 2);
+        db.backup_on(&disk, REPO, |_| {}).unwrap();
+        assert_eq!(restored(&disk, Which::Time(between)).unwrap(), expected, "round {round}");
+    }
+    db.close().unwrap();
+}
+
 /// What stands in an index goes with its table, and is no table of a point.
 #[test]
 fn indexes_are_in_backups() {

@@ -52,9 +52,9 @@ pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) 
 /// Queues a batch for the log and makes its parts ready for the memtable.
 pub(super) fn log_batch(log: &Log, state: &State, pool: &Arc<Pool>, seq: u64, batch: Batch) -> Vec<Ready> {
     let bytes: usize = batch.parts.iter().map(|p| p.block.bytes()).sum();
-    let as_chunks = batch.parts.iter().any(|p| p.is_chunk(state.dials(p.table)));
-    let into_chunk = |p: BatchPart| (p.table, Arc::new(p.into_chunk(pool)));
-    if as_chunks && bytes >= BY_REFERENCE_BYTES_MIN && batch.changes().is_empty() {
+    let is_chunk = |p: &BatchPart| p.is_chunk(state.dials(p.table));
+    if bytes >= BY_REFERENCE_BYTES_MIN && batch.changes().is_empty() && batch.parts.iter().any(is_chunk) {
+        let into_chunk = |p: BatchPart| (p.table, chunk_of(p, state, pool));
         let chunks: Vec<(u32, Arc<Chunk>)> = batch.parts.into_iter().map(into_chunk).collect();
         log.add_chunks(seq, chunks.clone());
         return chunks.into_iter().map(|(table, chunk)| Ready::Chunk(table, chunk)).collect();
@@ -69,16 +69,21 @@ pub(super) fn log_batch(log: &Log, state: &State, pool: &Arc<Pool>, seq: u64, ba
             write_part(w, p.table, &segment_list(&p.segments), &p.ranges, &p.block);
         }
     });
-    let tables = changed(batch.tables);
     let ready = |p: BatchPart| {
-        if as_chunks {
-            let (table, chunk) = into_chunk(p);
-            Ready::Chunk(table, chunk)
-        } else {
-            Ready::Small(p)
-        }
+        if is_chunk(&p) { Ready::Chunk(p.table, chunk_of(p, state, pool)) } else { Ready::Small(p) }
     };
-    tables.into_iter().chain(batch.parts.into_iter().map(ready)).collect()
+    changed(batch.tables).into_iter().chain(batch.parts.into_iter().map(ready)).collect()
+}
+
+/// The chunk of a part, with a filter where the table's memtables are read. (Without filters each lookup
+/// searches all chunks. Inserts with an index by 100,000 look up each key: 1.14M/s without, 1.46M/s with.)
+fn chunk_of(part: BatchPart, state: &State, pool: &Arc<Pool>) -> Arc<Chunk> {
+    let kind = state.table(part.table).ok().filter(|t| t.dials().filters_chunks).map(|t| t.kind);
+    let chunk = part.into_chunk(pool);
+    Arc::new(match kind {
+        Some(kind) => chunk.with_filter(kind),
+        None => chunk,
+    })
 }
 
 /// The parts of a batch that recovery has read from the log, ready for the memtable.
