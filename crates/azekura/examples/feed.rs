@@ -12,26 +12,46 @@ const ROUNDS: u64 = 3;
 fn main() -> Result<()> {
     let records: u64 = std::env::args().nth(1).map_or(1_000_000, |n| n.parse().expect("a number of records"));
     let path = std::env::temp_dir().join(format!("azekura-example-feed-{}.azk", std::process::id()));
-    println!("{records} records of 16 + {VALUE_BYTES} bytes, not durable at once; best of {ROUNDS}");
-    println!("commits of   not fed      fed       ratio   read");
+    println!("{records} records of 16 + {VALUE_BYTES} bytes; best of {ROUNDS}");
+    println!("commits of              not fed      fed       ratio   read");
     for batch in [1, 100, 10_000] {
-        let [mut plain, mut fed, mut read] = [0.0_f64; 3];
-        for round in 0..ROUNDS {
-            plain = plain.max(load(&path, records, batch, round, false)?.0);
-            let (write, reads) = load(&path, records, batch, round, true)?;
-            (fed, read) = (fed.max(write), read.max(reads));
-        }
-        let (plain_k, fed_k, read_k) = (plain / 1e3, fed / 1e3, read / 1e3);
-        let ratio = fed / plain;
-        println!("{batch:>10}   {plain_k:>6.0} K/s  {fed_k:>6.0} K/s  {ratio:>5.2}   {read_k:>6.0} K/s");
+        compare(&path, records, batch, Durability::Eventual)?;
+    }
+    // A commit of one thread waits for a write to the disk.
+    for batch in [1, 100] {
+        compare(&path, records.min(10_000 * batch), batch, Durability::Sync)?;
     }
     Ok(())
 }
 
+/// Prints the rates of commits of `batch` records, which are fed and not, in turns.
+fn compare(path: &Path, records: u64, batch: u64, durability: Durability) -> Result<()> {
+    let [mut plain, mut fed, mut read] = [0.0_f64; 3];
+    for round in 0..ROUNDS {
+        plain = plain.max(load(path, records, batch, round, false, durability)?.0);
+        let (write, reads) = load(path, records, batch, round, true, durability)?;
+        (fed, read) = (fed.max(write), read.max(reads));
+    }
+    let durable = if durability == Durability::Sync { ", durable" } else { "" };
+    let (plain_k, fed_k, read_k) = (plain / 1e3, fed / 1e3, read / 1e3);
+    let ratio = fed / plain;
+    println!(
+        "{batch:>10}{durable:<9}   {plain_k:>6.1} K/s  {fed_k:>6.1} K/s  {ratio:>5.2}   {read_k:>6.0} K/s"
+    );
+    Ok(())
+}
+
 /// Loads a new database, and gives records a second, and changes a second of a reader.
-fn load(path: &Path, records: u64, batch: u64, round: u64, is_fed: bool) -> Result<(f64, f64)> {
+fn load(
+    path: &Path,
+    records: u64,
+    batch: u64,
+    round: u64,
+    is_fed: bool,
+    durability: Durability,
+) -> Result<(f64, f64)> {
     let _ = std::fs::remove_file(path);
-    let db = Db::open(path, Options::new().durability(Durability::Eventual))?;
+    let db = Db::open(path, Options::new().durability(durability))?;
     let table = db.create_table("t", TableKind::Ordered)?;
     let mut after = 0;
     if is_fed {

@@ -123,10 +123,12 @@ fn build_and_run(programs: impl Iterator<Item = &'static Program>) -> Result<Vec
     let mut lines = Vec::new();
     for program in programs {
         let started = Instant::now();
-        let line = match prepare(program, &folder, &shared, &sources) {
+        let line = match fetch(program, &sources) {
             Err(reason) => format!("skipped: {} with the drop-in: {reason}", program.title),
-            Ok(place) => {
-                let said = (program.run)(&place).map_err(|reason| format!("{}: {reason}", program.title))?;
+            Ok(archive) => {
+                let said = unpack(program, &folder, &shared, &archive)
+                    .and_then(|place| (program.run)(&place))
+                    .map_err(|reason| format!("{}: {reason}", program.title))?;
                 let seconds = started.elapsed().as_secs_f64();
                 format!("{} with the drop-in: {said} ({seconds:.1} s)", program.title)
             }
@@ -164,19 +166,18 @@ fn lay_out(library: &Path, shared: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fetches and unpacks a program. An error says why it is skipped.
-fn prepare(
-    program: &Program,
-    folder: &Path,
-    shared: &Path,
-    sources: &Result<Sources, Failure>,
-) -> Result<Place, Failure> {
+/// Fetches the source of a program. An error says why it is skipped.
+fn fetch(program: &Program, sources: &Result<Sources, Failure>) -> Result<PathBuf, Failure> {
     for (tool, argument) in program.tools {
         if !answers(tool, argument) {
             return Err(format!("{tool} {argument} does not answer on this machine"));
         }
     }
-    let archive = sources.as_ref().map_err(Clone::clone)?.fetch(program.package)?;
+    sources.as_ref().map_err(Clone::clone)?.fetch(program.package)
+}
+
+/// Unpacks the source of a program.
+fn unpack(program: &Program, folder: &Path, shared: &Path, archive: &Path) -> Result<Place, Failure> {
     let source = folder.join("work").join(program.package);
     let failed = |error: std::io::Error| format!("{}: {error}", source.display());
     if source.exists() {
@@ -184,7 +185,7 @@ fn prepare(
     }
     fs::create_dir_all(&source).map_err(failed)?;
     let mut tar = Command::new("tar");
-    tar.arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(&source);
+    tar.arg("--extract").arg("--file").arg(archive).arg("--directory").arg(&source);
     tar.args(["--strip-components=1", "--wildcards"]).args(program.parts);
     let log = folder.join(format!("{}.log", program.package));
     fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;

@@ -21,6 +21,7 @@ use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::key::TableKind;
+use crate::base::limits::INLINE_VALUE_BYTES_MAX;
 use crate::base::sync::ArcSwap;
 use crate::base::sync::atomic::Ordering;
 use crate::format::block::{Block, Tag};
@@ -191,17 +192,23 @@ impl Feeder<'_> {
         let mut part = PartWriter::default();
         part.begin(gathered.time_ms);
         if tell(&mut part) {
-            self.add_part(&mut gathered, &mut part)?;
+            self.add_part(&mut gathered, &mut part, false)?;
         }
         gathered.config = Some(self.feed_record(&mut gathered, &config.encode())?);
         let feed = Some(Box::new(gathered));
         self.commits.commit(Batch { durable: true, feed, ..Batch::default() }).map(|_| ())
     }
 
-    /// Adds a part to what a commit has for the feed.
-    pub(crate) fn add_part(&self, gathered: &mut Gathered, part: &mut PartWriter) -> Result<()> {
+    /// Adds a part to what a commit has for the feed. `is_inline`: in its record, unless that is too long.
+    pub(crate) fn add_part(
+        &self,
+        gathered: &mut Gathered,
+        part: &mut PartWriter,
+        is_inline: bool,
+    ) -> Result<()> {
         gathered.bytes += part.bytes().len() as u64;
-        let is_small = part.bytes().len() < self.large_value_bytes;
+        let inline_max = if is_inline { INLINE_VALUE_BYTES_MAX } else { self.large_value_bytes };
+        let is_small = part.bytes().len() < inline_max;
         let record =
             if is_small { (Tag::Put, part.take()) } else { self.feed_record(gathered, part.bytes())? };
         gathered.parts.push(record);

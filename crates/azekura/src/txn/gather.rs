@@ -26,8 +26,14 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A part is about so long, if the commit has so many changes.
+/// A part is about so long, if the commit has so many changes. It stands apart, as a large value does.
 const PART_BYTES: usize = 256 << 10;
+/// A durable commit that writes so much at most has the parts in its own records: what stands apart has to be
+/// made durable first, by a sync of its own. (Commits of 100 records of 60 bytes: 376K records/s where the
+/// parts stand apart, 723K in the records.)
+const INLINE_BYTES_MAX: usize = 64 << 10;
+/// Then a part is about so long: three fill a page.
+const INLINE_PART_BYTES: usize = 4 << 10;
 
 /// A commit that was made. Synchronous mirrors need not have it yet.
 #[must_use]
@@ -79,7 +85,8 @@ fn commit_fed(db: &Db, mut batch: Batch) -> Result<u64> {
             let written = batch.parts.iter().map(|part| part.block.bytes() + 64).sum::<usize>();
             let part = PartWriter::with_capacity((written + written / 8).min(PART_BYTES + PART_BYTES / 8));
             let before = before.as_ref();
-            let mut gatherer = Gatherer { db, state: &state, before, part };
+            let is_inline = batch.durable && written <= INLINE_BYTES_MAX;
+            let mut gatherer = Gatherer { db, state: &state, before, part, is_inline };
             gatherer.gather(&batch, &mut gathered).inspect_err(|_| batch.give_back())?;
         }
         let again = Arc::new(Again::default());
@@ -135,6 +142,8 @@ struct Gatherer<'a> {
     state: &'a Arc<State>,
     before: Option<&'a Before<'a>>,
     part: PartWriter,
+    /// Whether parts stand in the commit's records.
+    is_inline: bool,
 }
 
 impl Gatherer<'_> {
@@ -168,7 +177,11 @@ impl Gatherer<'_> {
             let (since, own) = (self.db.engine.life.now()?, OwnCommits::default());
             out.reads = Some(ReadSet { snapshot: before.seq, since, reads, own });
         }
-        self.db.engine.feeder().add_part(out, &mut self.part)
+        self.end_part(out)
+    }
+
+    fn end_part(&mut self, out: &mut Gathered) -> Result<()> {
+        self.db.engine.feeder().add_part(out, &mut self.part, self.is_inline)
     }
 
     fn changes(
@@ -268,11 +281,11 @@ impl Gatherer<'_> {
     /// Goes on in another part if this one is long.
     #[inline(always)]
     fn break_if_long(&mut self, table: &TableState, out: &mut Gathered) -> Result<()> {
-        if self.part.bytes().len() < PART_BYTES {
+        if self.part.bytes().len() < if self.is_inline { INLINE_PART_BYTES } else { PART_BYTES } {
             return Ok(());
         }
         self.part.end_section();
-        self.db.engine.feeder().add_part(out, &mut self.part)?;
+        self.end_part(out)?;
         self.part.begin(out.time_ms);
         self.part.begin_section(table.kind, &table.name);
         Ok(())

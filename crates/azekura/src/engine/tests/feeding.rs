@@ -1,12 +1,13 @@
 //! Feeds that no call can make.
 
-use crate::api::{Db, FeedContent, Options};
+use crate::api::{ChangeKind, Db, FeedContent, Options};
 use crate::base::error::Error;
 use crate::base::key::TableKind;
-use crate::engine::{Batch, BatchPart};
+use crate::engine::{Batch, BatchPart, Durability};
 use crate::format::block::Tag;
 use crate::format::feed::{TRIMMED_KEY, mark_key};
 use crate::storage::MemStorage;
+use crate::txn::WriteOptions;
 
 /// What counts how much is kept cannot be read: the database opens, the feed begins anew, and readers are
 /// told.
@@ -41,4 +42,48 @@ fn a_feed_that_cannot_be_read_begins_anew() {
             db.close().unwrap();
         }
     }
+}
+
+/// A durable commit that is small has no value segment to make durable besides the log. What is fed is the
+/// same, however long the commits and their values are.
+#[test]
+fn what_a_small_durable_commit_tells_stands_in_its_own_records() {
+    let storage = MemStorage::default();
+    let options = || Options::new().memory_bytes(8 << 20).threads(false).large_value_bytes(1024);
+    let db = Db::open_on(&storage, "feeding.azk", options()).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.set_feed(Some(FeedContent::Values)).unwrap();
+    let after = db.feed_info().unwrap().unwrap().newest;
+    let key = |i: u32| i.to_be_bytes();
+    let commit = |numbers: std::ops::Range<u32>, value: &[u8], durability| {
+        let mut txn = db.write_with(WriteOptions { durability: Some(durability), ..WriteOptions::default() });
+        numbers.for_each(|i| txn.put(&t, key(i), value).unwrap());
+        txn.commit().unwrap();
+    };
+    commit(0..100, &[1; 60], Durability::Sync);
+    commit(100..800, &[2; 60], Durability::Sync);
+    assert_eq!(db.engine.values.segments().len(), 0);
+    commit(800..900, &[3; 900], Durability::Sync);
+    assert_eq!(db.engine.values.segments().len(), 1, "of 90 KB");
+    commit(900..930, &[4; 1000], Durability::Eventual);
+    commit(930..932, &[5; 30_000], Durability::Sync);
+    let read = |db: &Db| {
+        let (mut feed, mut found) = (db.feed(after).unwrap(), Vec::new());
+        while let Some(change) = feed.next().unwrap() {
+            let ChangeKind::Put { key, value: Some(value), .. } = change.kind else { panic!("{change:?}") };
+            found.push((key.to_vec(), value.to_vec()));
+        }
+        found
+    };
+    let found = read(&db);
+    assert_eq!(found.len(), 932);
+    for (i, (k, value)) in (0..).zip(&found) {
+        assert_eq!((k, value), (&key(i).to_vec(), &t.get(key(i)).unwrap().unwrap()), "{i}");
+    }
+    drop(t);
+    db.close().unwrap();
+    let db = Db::open_on(&storage, "feeding.azk", options()).unwrap();
+    assert_eq!(read(&db), found);
+    assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]);
+    db.close().unwrap();
 }
