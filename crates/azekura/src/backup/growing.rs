@@ -1,6 +1,7 @@
 //! A point whose log is kept: it grows by what is read from the file's log.
 
 use super::chunks::Chunks;
+use super::limits::LogLimits;
 use super::make::now_ms;
 use super::pieces::cuts;
 use crate::base::codec::{u32_of, usize_of64};
@@ -11,12 +12,6 @@ use crate::format::point::{Mark, PartId, Piece, Point, digest};
 use crate::log::image::ImageId;
 use std::collections::HashSet;
 
-/// A log with fewer bytes is not worth another point.
-const LOG_BYTES_SHORT: u64 = 16 << 20;
-/// Who restores a point reads all of its log, and opening the database does so again.
-const LOG_BYTES_MAX: u64 = 256 << 20;
-/// The most logs of a point.
-const LOGS_MAX: usize = 1000;
 /// Of several readings within so many milliseconds the last has a mark.
 const MARK_MS: u64 = 1000;
 
@@ -24,6 +19,7 @@ const MARK_MS: u64 = 1000;
 pub(super) struct GrowingPoint {
     /// With what was written of the log.
     pub(super) point: Point,
+    limits: LogLimits,
     since: LogSince,
     /// What was read and not written.
     increment: Increment,
@@ -40,7 +36,7 @@ pub(super) struct GrowingPoint {
 
 impl GrowingPoint {
     /// A point of a capture, whose pieces are not known yet.
-    pub(super) fn of(point: Point, capture: &Capture) -> GrowingPoint {
+    pub(super) fn of(point: Point, capture: &Capture, limits: LogLimits) -> GrowingPoint {
         let runs = capture.parts.iter().filter_map(|part| match part.id {
             PartId::Run(id) => Some(id),
             PartId::Values(_) | PartId::Log(_) => None,
@@ -51,8 +47,9 @@ impl GrowingPoint {
         let end = capture.parts.last().map_or(SUPERBLOCKS_BYTES, |part| align_up(part.offset + part.bytes));
         GrowingPoint {
             since: LogSince::after(capture),
-            increment: Increment::new(place(&point, end)),
+            increment: Increment::new(place(&point, end), limits.increment_bytes),
             point,
+            limits,
             written: Vec::new(),
             log_bytes: 0,
             runs,
@@ -66,9 +63,9 @@ impl GrowingPoint {
         self.point.checkpoint == checkpoint && self.point.commit == commit
     }
 
-    /// Whether the log has lost what comes next.
-    pub(super) fn is_broken(&self) -> bool {
-        self.is_broken
+    /// Whether another point is to take over: the log has lost what comes next, or that is cheaper.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_broken || self.is_too_long() || self.is_dear()
     }
 
     /// Whether there is something that no published point has.
@@ -77,10 +74,20 @@ impl GrowingPoint {
     }
 
     /// Whether another point would be cheaper from now on: its new runs are no more than this one's log.
-    pub(super) fn is_long(&self) -> bool {
+    fn is_dear(&self) -> bool {
         let is_known = |run| self.runs.contains(&run);
         let costs_more = || self.log_bytes >= self.since.new_run_bytes(is_known);
-        self.is_outdated() && self.log_bytes >= LOG_BYTES_SHORT && costs_more()
+        self.is_outdated() && self.log_bytes >= self.limits.short_bytes && costs_more()
+    }
+
+    /// Whether the log is as long as that of one point should be. It is read on for some time, until another
+    /// point has taken over.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.has_log_of(self.limits.long_bytes, self.limits.long_logs)
+    }
+
+    fn has_log_of(&self, bytes: u64, logs: usize) -> bool {
+        self.is_outdated() && (self.log_bytes >= bytes || self.point.manifest.logs.len() >= logs)
     }
 
     /// Whether a newer checkpoint was seen than that of the point. Else the log of another point would be as
@@ -94,16 +101,15 @@ impl GrowingPoint {
         !self.written.is_empty()
     }
 
-    /// Whether what was read is much.
+    /// Whether what was read is much, and nothing is read before it was written.
     pub(super) fn is_full(&self) -> bool {
         self.increment.is_full()
     }
 
-    /// Reads the log on.
+    /// Reads the log on, to its end or until it is much.
     pub(super) fn read_on(&mut self, engine: &Engine) -> Result<()> {
-        let logs = self.point.manifest.logs.len();
-        self.is_broken |= self.is_outdated() && (self.log_bytes >= LOG_BYTES_MAX || logs >= LOGS_MAX);
-        if !self.is_broken {
+        self.is_broken |= self.has_log_of(self.limits.end_bytes, self.limits.end_logs);
+        if !self.is_broken && !self.is_full() {
             let GrowingPoint { since, increment, .. } = self;
             let read = engine.read_since(since, &mut |seq, parts, value| increment.add(seq, parts, value))?;
             self.is_broken = read == Reading::Broken;
@@ -122,9 +128,20 @@ impl GrowingPoint {
         note_reading(&mut self.marks, written, Mark { commit: self.since.last(), time_ms: now_ms() });
     }
 
-    /// Writes what was read, to chunks of no point. REQUIRES: the repository's lock is held until a point
-    /// names them.
-    pub(super) fn seal(&mut self, chunks: &mut Chunks<'_>) -> Result<()> {
+    /// Reads the log to its end. What is much goes to chunks of no point. REQUIRES: the repository's lock is
+    /// held until a point names them.
+    pub(super) fn read_all(&mut self, engine: &Engine, chunks: &mut Chunks<'_>) -> Result<()> {
+        loop {
+            self.read_on(engine)?;
+            if !self.is_full() {
+                return Ok(());
+            }
+            self.seal(chunks)?;
+        }
+    }
+
+    /// Writes what was read, to chunks of no point.
+    fn seal(&mut self, chunks: &mut Chunks<'_>) -> Result<()> {
         let clock = self.since.clock();
         let GrowingPoint { point, increment, written, log_bytes, marks, .. } = self;
         Behind { point, written, log_bytes, marks }.seal(increment, clock, chunks)
@@ -177,8 +194,7 @@ struct Behind<'a> {
 impl Behind<'_> {
     /// Ends an increment, and begins the next.
     fn seal(&mut self, increment: &mut Increment, clock: u32, chunks: &mut Chunks<'_>) -> Result<()> {
-        let next = Increment::new(increment.place());
-        let Some(sealed) = std::mem::replace(increment, next).seal(clock) else { return Ok(()) };
+        let Some(sealed) = increment.take().seal(clock) else { return Ok(()) };
         if self.point.marks.is_empty() {
             let Point { commit, time_ms, .. } = *self.point;
             self.point.marks.push(Mark { commit, time_ms });
@@ -194,7 +210,7 @@ impl Behind<'_> {
         self.point.manifest.next_id = chain + 1;
         self.point.commit = last;
         self.point.marks.append(self.marks);
-        *increment = Increment::new(place(self.point, end));
+        increment.go_on(place(self.point, end));
         Ok(())
     }
 

@@ -5,15 +5,18 @@
 //! written at once, and flushed before it was logged), or has become longer than the runs that it makes
 //! needless, another point is begun, and the one before stays as it is.
 //!
-//! The log goes on while a point is copied. So it is read then, too.
+//! The log goes on while a point is copied. So it is read then, too. And until the state of the next point is
+//! found, the one before grows. So it has what is flushed meanwhile, and between the two no commit is missing
+//! that the log has.
 
 use super::chunks::Chunks;
 use super::growing::GrowingPoint;
+use super::limits::LogLimits;
 use super::make::{copy_parts, identity_of, now_ms, point_of};
 use super::pace::{CopyOptions, Pace};
 use super::repository::Repository;
 use crate::base::error::{Error, Result};
-use crate::engine::{Db, Progress};
+use crate::engine::{Capture, Db, Progress};
 use crate::format::point::Point;
 use crate::storage::Storage;
 use std::path::PathBuf;
@@ -61,6 +64,7 @@ pub struct LogKeeper<'s> {
     storage: &'s dyn Storage,
     path: PathBuf,
     options: CopyOptions,
+    pub(super) limits: LogLimits,
     /// The point that grows. None before the first.
     growing: Option<GrowingPoint>,
     status: LogKept,
@@ -93,7 +97,8 @@ impl<'s> LogKeeper<'s> {
             return Err(Error::Invalid { detail });
         }
         Pace::new(options)?;
-        Ok(LogKeeper { db, storage, path, options, growing: None, status: LogKept::default() })
+        let (limits, growing, status) = (LogLimits::USUAL, None, LogKept::default());
+        Ok(LogKeeper { db, storage, path, options, limits, growing, status })
     }
 
     /// What was done until now.
@@ -133,7 +138,7 @@ impl<'s> LogKeeper<'s> {
                 return self.write_last();
             }
             let may_begin = begun.is_none_or(|begun: Instant| begun.elapsed() >= every.min(POINTS_APART));
-            if Instant::now() >= next || self.is_over() && may_begin {
+            if Instant::now() >= next || self.is_over() && may_begin || self.is_too_long() {
                 let before = self.status;
                 let mut goes_on = true;
                 match self.publish(&mut |step| goes_on &= told(&before, Some(step))) {
@@ -173,10 +178,16 @@ impl<'s> LogKeeper<'s> {
 
     /// Whether the point cannot go on, or should not.
     fn is_over(&self) -> bool {
-        self.growing.as_ref().is_none_or(|growing| growing.is_broken() || growing.is_long())
+        self.growing.as_ref().is_none_or(GrowingPoint::is_over)
     }
 
-    /// Reads the log on. If that is much, it is published at once, unless the repository is pruned just now.
+    /// Whether the point should not go on for long.
+    fn is_too_long(&self) -> bool {
+        self.growing.as_ref().is_some_and(GrowingPoint::is_too_long)
+    }
+
+    /// Reads the log on. If that is much, it is published at once. While the repository is pruned, reading
+    /// waits instead.
     fn read(&mut self) -> Result<()> {
         let Some(growing) = &mut self.growing else { return Ok(()) };
         let read = growing.read_on(&self.db.engine);
@@ -223,12 +234,22 @@ impl<'s> LogKeeper<'s> {
         (self.status.point, self.status.first_commit, self.status.commit) = (number, first_commit, commit);
     }
 
-    /// Publishes what was read. If the point is not there any more, it does not grow any more. REQUIRES: the
-    /// repository's lock.
+    /// Reads the log to its end, and publishes what was read. REQUIRES: the repository's lock.
     fn write(&mut self, repository: &Repository<'_>) -> Result<()> {
         // After an error it is not known what the point has. It stays as it was published.
-        let Some(mut growing) = self.growing.take() else { return Ok(()) };
-        let mut chunks = Chunks::of_new(repository);
+        let Some(growing) = self.growing.take() else { return Ok(()) };
+        self.write_grown(repository, growing, Chunks::of_new(repository))
+    }
+
+    /// The same of a point with chunks that were written already. If the point is not there any more, it does
+    /// not grow any more.
+    fn write_grown<'r>(
+        &mut self,
+        repository: &'r Repository<'r>,
+        mut growing: GrowingPoint,
+        mut chunks: Chunks<'r>,
+    ) -> Result<()> {
+        growing.read_all(&self.db.engine, &mut chunks)?;
         if growing.has_news() {
             growing.write(&self.db.engine, &mut chunks)?;
         }
@@ -240,28 +261,41 @@ impl<'s> LogKeeper<'s> {
         Ok(())
     }
 
+    /// Finds the state of another point. The one before has the log until then, and is published.
+    fn hand_over(&mut self, repository: &Repository<'_>) -> Result<Capture> {
+        let engine = &self.db.engine;
+        let Some(mut growing) = self.growing.take() else { return engine.capture() };
+        let (mut chunks, mut read) = (Chunks::of_new(repository), Ok(()));
+        let capture = engine.capture_beside(&mut || {
+            if read.is_ok() {
+                read = growing.read_all(engine, &mut chunks);
+            }
+        });
+        read?;
+        self.write_grown(repository, growing, chunks)?;
+        capture
+    }
+
     /// Copies another point. The log is read meanwhile. None if it would be the same as the one before.
     fn begin(
         &mut self,
         repository: &Repository<'_>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Option<GrowingPoint>> {
-        let engine = &self.db.engine;
         let (mut pace, time_ms) = (Pace::new(self.options)?, now_ms());
         let (mut chunks, mut log_chunks) = (Chunks::of(repository)?, Chunks::of_new(repository));
-        let capture = engine.capture()?;
+        let capture = self.hand_over(repository)?;
+        let engine = &self.db.engine;
         let is_known = |known: &GrowingPoint| known.is_of(capture.checkpoint, capture.commit);
         if self.growing.as_ref().is_some_and(is_known) {
             return Ok(None);
         }
-        let mut growing = GrowingPoint::of(point_of(engine, &capture, Vec::new(), time_ms), &capture);
-        let mut read = growing.read_on(engine);
+        let point = point_of(engine, &capture, Vec::new(), time_ms);
+        let mut growing = GrowingPoint::of(point, &capture, self.limits);
+        let mut read = growing.read_all(engine, &mut log_chunks);
         let mut step = |step| {
             if read.is_ok() {
-                read = growing.read_on(engine);
-            }
-            if read.is_ok() && growing.is_full() {
-                read = growing.seal(&mut log_chunks);
+                read = growing.read_all(engine, &mut log_chunks);
             }
             progress(step);
         };

@@ -29,6 +29,7 @@ mod files;
 mod growing;
 mod keep;
 mod keep_log;
+mod limits;
 mod log;
 mod make;
 mod pace;

@@ -112,8 +112,14 @@ impl Engine {
 
     /// A state that stays readable, to be copied: see `Capturer::capture`, and that of a follower.
     pub(crate) fn capture(&self) -> Result<Capture> {
+        self.capture_beside(&mut || {})
+    }
+
+    /// The same. If it has to be tried again, because a writing process was faster, `between` is called
+    /// before.
+    pub(crate) fn capture_beside(&self, between: &mut dyn FnMut()) -> Result<Capture> {
         if let Some(follower) = self.catching_up() {
-            return follower.capture();
+            return follower.capture(between);
         }
         Capturer { flush: self.flushing(), catalog: &self.catalog, source: self.capture_source() }.capture()
     }

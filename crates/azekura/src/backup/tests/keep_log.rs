@@ -2,8 +2,13 @@
 
 use super::beside::{begin, busy, change, commit_of, follower, keep_writing, writer};
 use super::*;
+use crate::WriteOptions;
+use crate::backup::limits::LogLimits;
+use crate::storage::File;
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 fn keeper(disk: &MemStorage, freshness: Freshness) -> LogKeeper<'_> {
@@ -19,6 +24,209 @@ fn points(disk: &MemStorage) -> Vec<PointInfo> {
 /// The commits that some point has.
 fn there(points: &[PointInfo]) -> BTreeSet<u64> {
     points.iter().flat_map(|p| p.first_commit..=p.commit).collect()
+}
+
+/// A disk on which something is done at the next calls that list a directory: as many as there are things to
+/// do. A keeper lists the chunks before it takes another point.
+struct Meddled<'d> {
+    disk: &'d MemStorage,
+    at_listing: Mutex<Vec<Box<dyn FnOnce() + Send + 'd>>>,
+}
+
+impl<'d> Meddled<'d> {
+    fn new(disk: &'d MemStorage) -> Meddled<'d> {
+        Meddled { disk, at_listing: Mutex::default() }
+    }
+}
+
+impl Storage for Meddled<'_> {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.disk.open(path, mode)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.disk.exists(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
+        self.disk.rename(from, to, replace)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn sync_dir_of(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_dir_of(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir(path)
+    }
+
+    fn names_in(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let work = self.at_listing.lock().unwrap().pop();
+        work.into_iter().for_each(|work| work());
+        self.disk.names_in(dir)
+    }
+
+    fn random(&self) -> io::Result<u64> {
+        self.disk.random()
+    }
+}
+
+/// Commits that replace the same thousand records again and again, of so many bytes together.
+fn replace(db: &Db, bytes: u64) {
+    let table = db.open_table("ordered").unwrap();
+    for n in 0..bytes / 400_000 {
+        let mut txn = db.write();
+        for k in 0..1000u32 {
+            txn.put(&table, &k.to_be_bytes(), &[n as u8; 400]).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+}
+
+/// Each commit is flushed by itself just when the next point is begun, and the one before has it.
+#[test]
+fn what_is_flushed_when_another_point_begins_is_in_the_one_before() {
+    let disk = MemStorage::default();
+    let db = writer(&disk);
+    begin(&db);
+    let meddled = Meddled::new(&disk);
+    let follower = follower(&disk, Freshness::Checkpoint);
+    let mut keeper = follower.keep_log_with(&meddled, REPO, CopyOptions::default()).unwrap();
+    keeper.limits = LogLimits { short_bytes: 1 << 20, long_bytes: 2 << 20, ..LogLimits::USUAL };
+    let first = keeper.step(|_| {}).unwrap();
+    let flushed = || {
+        db.open_table("small").unwrap().put("flushed", "1").unwrap();
+        db.flush().unwrap();
+    };
+    meddled.at_listing.lock().unwrap().push(Box::new(flushed));
+    // There comes to be so much log that another point costs less.
+    while keeper.status().points == 1 {
+        replace(&db, 400_000);
+        db.flush().unwrap();
+        keeper.step(|_| {}).unwrap();
+    }
+    let kept = keeper.status();
+    assert_eq!((kept.points, kept.point, kept.commit), (2, 2, commit_of(&db)));
+    assert!(meddled.at_listing.lock().unwrap().is_empty());
+    let points = points(&disk);
+    assert!(points[0].commit >= points[1].first_commit, "{points:?}");
+    let there = there(&points);
+    assert!((first.commit..=kept.commit).all(|commit| there.contains(&commit)), "{points:?}");
+    for commit in [points[0].commit, kept.commit - 1, kept.commit] {
+        let found = restored(&disk, Which::Commit(commit)).unwrap();
+        assert_eq!(found["small"].contains_key(&b"flushed"[..]), commit == kept.commit, "{commit}");
+    }
+    let repository = Repository::open_on(&disk, REPO).unwrap();
+    let report = repository.verify(|_| {}).unwrap();
+    assert_eq!((report.unused, report.problems), (0, Vec::new()));
+}
+
+/// A point is copied so slowly that its log becomes too long meanwhile. It goes on all the same, until the
+/// next point has taken over: but not for ever, and then it is seen what is missing.
+#[test]
+fn a_log_that_becomes_too_long_while_a_point_is_copied_is_kept_for_some_time() {
+    for (end_bytes, is_kept) in [(64 << 20, true), (1_500_000, false)] {
+        let disk = MemStorage::default();
+        let db = writer(&disk);
+        begin(&db);
+        for n in 0..8 {
+            let table = db.table(&format!("more {n}"), TableKind::Ordered).unwrap();
+            (0..2000u32).for_each(|k| table.put(k.to_be_bytes(), [n; 8]).unwrap());
+        }
+        db.flush().unwrap();
+        let mut keeper = keeper(&disk, Freshness::Checkpoint);
+        let short = LogLimits { long_bytes: 1 << 20, increment_bytes: 256 << 10, ..LogLimits::USUAL };
+        keeper.limits = LogLimits { end_bytes, ..short };
+        let (begun, mut steps) = (commit_of(&db), 0);
+        let copied = keeper.step(|_| {
+            replace(&db, 400_000);
+            db.flush().unwrap();
+            steps += 1;
+        });
+        assert_eq!((copied.unwrap().points, steps > 10), (1, true), "{steps}");
+        let kept = keeper.step(|_| {}).unwrap();
+        assert_eq!((kept.points, kept.commit), (2, commit_of(&db)));
+        let points = points(&disk);
+        assert_eq!(points[0].commit >= points[1].first_commit, is_kept, "{points:?}");
+        let there = there(&points);
+        for commit in begun..=kept.commit {
+            let found = restored(&disk, Which::Commit(commit));
+            assert_eq!(found.is_ok(), there.contains(&commit) && commit >= points[0].first_commit);
+            let is_missing = (points[0].commit + 1..points[1].first_commit).contains(&commit);
+            match found {
+                // They have replaced this record again and again.
+                Ok(found) => assert!(!is_missing && found["ordered"][&0u32.to_be_bytes()[..]].len() >= 20),
+                Err(Error::Invalid { detail }) => {
+                    let near = [points[0].commit, points[1].first_commit].map(|n| n.to_string());
+                    assert!(is_missing && near.iter().all(|n| detail.contains(n)), "{detail}");
+                }
+                Err(e) => panic!("{e}"),
+            }
+        }
+        let report = Repository::open_on(&disk, REPO).unwrap().verify(|_| {}).unwrap();
+        assert_eq!((report.unused, report.problems), (0, Vec::new()));
+    }
+}
+
+/// Puts large values, each by a commit of its own, and makes them durable together.
+fn put_together(db: &Db, numbers: std::ops::Range<u32>) {
+    let table = db.open_table("small").unwrap();
+    for n in numbers {
+        let durability = Some(Durability::Eventual);
+        let mut txn = db.write_with(WriteOptions { durability, ..WriteOptions::default() });
+        txn.put(&table, &n.to_be_bytes(), &[n as u8; 3000]).unwrap();
+        txn.commit().unwrap();
+    }
+    db.sync().unwrap();
+}
+
+/// A writer has much that is not flushed, in long frames and with many large values in one, when the log is
+/// read. The repository is locked first, and reading waits.
+#[test]
+fn what_is_read_at_once_is_written_in_parts() {
+    const PART: u64 = 256 << 10;
+    for is_locked in [false, true] {
+        let disk = MemStorage::default();
+        let options = Options::new().memory_bytes(64 << 20).threads(false).large_value_bytes(512);
+        let db = Db::open_on(&disk, DB, options).unwrap();
+        begin(&db);
+        let mut keeper = keeper(&disk, Freshness::Checkpoint);
+        keeper.limits = LogLimits { increment_bytes: PART as usize, ..LogLimits::USUAL };
+        let first = keeper.step(|_| {}).unwrap();
+        let point = || Repository::open_on(&disk, REPO).unwrap().read_point(1).unwrap();
+        let before = point().manifest.values.len();
+        put_together(&db, 0..1000);
+        let together = commit_of(&db);
+        replace(&db, 4_000_000);
+        if is_locked {
+            let head = disk.open(Path::new("saved/repository"), OpenMode::ReadWrite).unwrap();
+            assert!(head.try_lock(true).unwrap());
+            assert!(matches!(keeper.step(|_| {}), Err(Error::Locked { .. })));
+            // What was read until now is between two checkpoints.
+            db.flush().unwrap();
+            put_together(&db, 1000..1100);
+            assert!(matches!(keeper.step(|_| {}), Err(Error::Locked { .. })));
+            drop(head);
+        }
+        let kept = keeper.step(|_| {}).unwrap();
+        assert_eq!((kept.points, kept.commit), (1, commit_of(&db)));
+        let manifest = point().manifest;
+        let (logs, values) = (&manifest.logs, &manifest.values[before..]);
+        assert!(logs.len() > 20, "{}", logs.len());
+        let commit_bytes = 450_000;
+        assert!(logs.iter().all(|log| log.first.len < PART + commit_bytes), "{logs:?}");
+        assert!(values.len() > 10 && values.iter().all(|v| v.used < PART + 3000), "{values:?}");
+        for n in (0..1000).step_by(97) {
+            let commit = together - 999 + n;
+            let found = restored(&disk, Which::Commit(commit)).unwrap();
+            assert_eq!(found["small"].len() as u64, 1 + n + 1, "commit {commit} of {first:?}");
+        }
+        assert_eq!(restored(&disk, Which::Newest).unwrap(), contents(&db));
+    }
 }
 
 /// Each commit from the first step on, through flushes, compaction, tables that come, go and are renamed, and

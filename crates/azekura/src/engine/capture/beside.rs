@@ -39,8 +39,9 @@ const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl CatchingUp<'_> {
-    /// The newest checkpoint of a file that another process writes, with all that is in its log.
-    pub(in crate::engine) fn capture(&self) -> Result<Capture> {
+    /// The newest checkpoint of a file that another process writes, with all that is in its log. `between` is
+    /// called before each further try.
+    pub(in crate::engine) fn capture(&self, between: &mut dyn FnMut()) -> Result<Capture> {
         let mut tries = 0;
         loop {
             self.catch_up()?;
@@ -53,6 +54,7 @@ impl CatchingUp<'_> {
                 return Ok(captured(found, replayed, file, state));
             }
             tries += 1;
+            between();
             sleep(PAUSE);
         }
     }

@@ -13,6 +13,9 @@
 //!
 //! Then reading is **broken**, and what was read until there is still right. Each frame, and each large
 //! value, is believed by its own checksum, whatever the pin.
+//!
+//! Who takes the commits may have enough for now. Then reading pauses between two of them, and in memory are
+//! a frame and a record at most. Until a checkpoint was read to its end, the one before stays pinned, too.
 
 use super::Capture;
 use crate::base::checksum::crc;
@@ -44,8 +47,21 @@ const ROUNDS: u32 = 16;
 pub(crate) enum Reading {
     /// To its end, for now.
     Level,
+    /// Until its taker had enough. It goes on from there.
+    Paused,
     /// As far as it goes. What was committed next is not in it any more.
     Broken,
+}
+
+/// What becomes of a commit that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It was taken, and the next one may come.
+    Yes,
+    /// It was taken, and it is enough for now.
+    Last,
+    /// There is no use for it.
+    No,
 }
 
 /// Where the reading of a log has come to.
@@ -76,13 +92,28 @@ struct SeenCheckpoint {
     places: Places,
     /// The number of each of its runs, and how many bytes it has.
     runs: Vec<(u64, u64)>,
-    _pinned: Arc<State>,
+    /// The last commit that is in its runs.
+    flushed: u64,
+    /// The pin of the checkpoint that was seen before, until this one was read to its end: what was committed
+    /// between the two may need it.
+    before: Option<Arc<State>>,
+    pinned: Arc<State>,
 }
 
 /// The reading of one chain.
 struct Chain {
     frames: ChainReader,
     records: Stream,
+    /// Where the last frame stands, and which checkpoint it knows.
+    offset: u64,
+    checkpoint: u64,
+}
+
+/// A commit of the log, and which checkpoint its frame knows.
+struct Logged {
+    checkpoint: u64,
+    seq: u64,
+    parts: Vec<RecordPart>,
 }
 
 /// Where value segments stand, by their numbers.
@@ -158,15 +189,17 @@ impl LogSince {
 
 impl CatchingUp<'_> {
     /// Reads the log on. `take` gets each further commit, in order. If it has no use for one, reading is
-    /// broken.
+    /// broken. If it has enough, reading pauses.
     pub(in crate::engine) fn read_since(
         &self,
         since: &mut LogSince,
         take: &mut TakeCommit<'_>,
     ) -> Result<Reading> {
         for _ in 0..ROUNDS {
-            if let Some(seen) = since.seen.as_mut().filter(|_| !since.position.is_broken) {
-                seen.read_on(self.file.as_ref(), &mut since.position, take)?;
+            if let Some(seen) = since.seen.as_mut().filter(|_| !since.position.is_broken)
+                && !seen.read_on(self.file.as_ref(), &mut since.position, take)?
+            {
+                return Ok(Reading::Paused);
             }
             let newest = newest_block_now(self.path, self.file.as_ref())?.number;
             if since.position.is_broken {
@@ -175,13 +208,13 @@ impl CatchingUp<'_> {
             if since.seen.as_ref().is_some_and(|seen| seen.number == newest) {
                 return Ok(Reading::Level);
             }
-            self.see_newest(since, take)?;
+            self.see_newest(since)?;
         }
         Ok(if since.position.is_broken { Reading::Broken } else { Reading::Level })
     }
 
-    /// Pins the newest checkpoint, and reads its chains from their beginnings.
-    fn see_newest(&self, since: &mut LogSince, take: &mut TakeCommit<'_>) -> Result<()> {
+    /// Pins the newest checkpoint, whose chains will be read from their beginnings.
+    fn see_newest(&self, since: &mut LogSince) -> Result<()> {
         self.catch_up()?;
         let state = self.state.load_full();
         let Some(followed) = Followed::of(&state) else { return Err(Error::Closed) };
@@ -191,7 +224,12 @@ impl CatchingUp<'_> {
         let (manifest, _) = read_manifest(file, &block.manifest, &length)?;
         // That a frame knows of a newer checkpoint is no damage while somebody writes.
         let frames = |log: &LogChain| ChainReader::new(block.file_id, u64::MAX, log);
-        let chain = |log: &LogChain| Chain { frames: frames(log), records: Stream::default() };
+        let chain = |log: &LogChain| Chain {
+            frames: frames(log),
+            records: Stream::default(),
+            offset: 0,
+            checkpoint: 0,
+        };
         let chains = || manifest.logs.iter().map(chain).collect();
         let runs = manifest.tables.iter().flat_map(|t| t.levels.iter().flat_map(|l| &l.runs));
         let mut seen = SeenCheckpoint {
@@ -200,17 +238,15 @@ impl CatchingUp<'_> {
             is_over: false,
             places: Places::of(&manifest),
             runs: runs.map(|r| (r.id, r.meta_at() + u64::from(r.meta_bytes))).collect(),
-            _pinned: state.clone(),
+            flushed: manifest.flushed_seq,
+            before: since.seen.as_ref().map(|seen| seen.pinned.clone()),
+            pinned: state.clone(),
         };
-        let position = &mut since.position;
-        if !seen.has_tables_of(self.file.as_ref(), position, &manifest)? {
-            position.is_broken = true;
+        if !seen.has_tables_of(self.file.as_ref(), &since.position, &manifest)? {
+            since.position.is_broken = true;
             return Ok(());
         }
         (seen.chains, seen.is_over) = (chains(), false);
-        seen.read_on(self.file.as_ref(), position, take)?;
-        position.is_broken |= position.last < manifest.flushed_seq;
-        position.checkpoint = seen.number;
         since.seen = Some(seen);
         Ok(())
     }
@@ -220,10 +256,10 @@ impl CatchingUp<'_> {
 pub(crate) type ReadValue<'a> = dyn Fn(&RecordPart, ValuePointer, &mut Vec<u8>) -> Result<bool> + 'a;
 
 /// Takes a commit: its number, its parts, and what reads their large values.
-pub(crate) type TakeCommit<'a> = dyn FnMut(u64, Vec<RecordPart>, &ReadValue<'_>) -> Result<bool> + 'a;
+pub(crate) type TakeCommit<'a> = dyn FnMut(u64, Vec<RecordPart>, &ReadValue<'_>) -> Result<Taken> + 'a;
 
-/// Takes a commit of the log: the number of the checkpoint that its frame knows, its own, and its parts.
-type Apply<'a> = dyn FnMut(u64, u64, Vec<RecordPart>) -> Result<()> + 'a;
+/// Looks at a commit of the log. False if that is enough for now.
+type Apply<'a> = dyn FnMut(Logged) -> Result<bool> + 'a;
 
 impl SeenCheckpoint {
     /// Whether its manifest has the tables that the log has told of until now. What the manifest knows of
@@ -233,7 +269,7 @@ impl SeenCheckpoint {
         let Some(until) = manifest.tables_seq else { return Ok(false) };
         let (mut said, mut told) = (Tables::of(manifest), position.tables.clone());
         let (mut are_same, mut is_compared) = (true, false);
-        self.read_frames(file, &mut |_, seq, parts| {
+        self.read_commits(file, &mut |Logged { seq, parts, .. }| {
             if !is_compared && seq > until.max(position.last) {
                 (are_same, is_compared) = (said == told, true);
             }
@@ -243,38 +279,72 @@ impl SeenCheckpoint {
             if seq > position.last {
                 told.note(&parts);
             }
-            Ok(())
+            Ok(true)
         })?;
         Ok(if is_compared { are_same } else { said == told })
     }
 
-    /// Reads all commits that there are.
-    fn read_on(&mut self, file: &dyn File, position: &mut Position, take: &mut TakeCommit<'_>) -> Result<()> {
+    /// Reads all commits that there are. False if there was enough before.
+    fn read_on(
+        &mut self,
+        file: &dyn File,
+        position: &mut Position,
+        take: &mut TakeCommit<'_>,
+    ) -> Result<bool> {
         let (number, seen_before) = (self.number, position.checkpoint);
         let places = std::mem::take(&mut self.places);
         let value = |part: &RecordPart, at, out: &mut Vec<u8>| places.read(file, part, at, out);
-        let read = self.read_frames(file, &mut |checkpoint, seq, parts| {
+        let read = self.read_commits(file, &mut |logged| {
+            let is_unseen = logged.checkpoint > seen_before && logged.checkpoint < number;
             // Nobody knows what that checkpoint has done with tables.
-            position.is_broken |= seq > position.last && checkpoint > seen_before && checkpoint < number;
-            position.next(seq, parts, &value, take)
+            position.is_broken |= logged.seq > position.last && is_unseen;
+            position.next(logged, &value, take)
         });
         self.places = places;
         position.clock = self.chains.iter().map(|chain| chain.frames.clock()).fold(position.clock, u32::max);
-        read
+        if !read? {
+            return Ok(position.is_broken);
+        }
+        position.is_broken |= position.last < self.flushed;
+        position.checkpoint = number;
+        self.before = None;
+        Ok(true)
     }
 
-    /// Reads all frames that there are.
-    fn read_frames(&mut self, file: &dyn File, apply: &mut Apply<'_>) -> Result<()> {
+    /// Reads commits until there are no more, or `apply` says that it is enough: then it is false.
+    fn read_commits(&mut self, file: &dyn File, apply: &mut Apply<'_>) -> Result<bool> {
         let SeenCheckpoint { number, chains, is_over, .. } = self;
         let file_len = len_of(file)?;
         for chain in chains {
-            while !*is_over && chain.read_frame(file, file_len, *number, is_over, apply)? {}
+            while let Some(logged) = chain.next_commit(file, file_len, *number, is_over)? {
+                if !apply(logged)? {
+                    return Ok(false);
+                }
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
 impl Chain {
+    /// The next commit. None where the chain ends for now, or knows of a newer checkpoint than `number`.
+    fn next_commit(
+        &mut self,
+        file: &dyn File,
+        file_len: u64,
+        number: u64,
+        is_over: &mut bool,
+    ) -> Result<Option<Logged>> {
+        loop {
+            if let Some((seq, parts)) = self.records.next_commit(self.offset)? {
+                return Ok(Some(Logged { checkpoint: self.checkpoint, seq, parts }));
+            }
+            if *is_over || !self.read_frame(file, file_len, number, is_over)? {
+                return Ok(None);
+            }
+        }
+    }
+
     /// Reads the next frame, if there is one. One that knows of a newer checkpoint than `number` is not used.
     fn read_frame(
         &mut self,
@@ -282,7 +352,6 @@ impl Chain {
         file_len: u64,
         number: u64,
         is_over: &mut bool,
-        apply: &mut Apply<'_>,
     ) -> Result<bool> {
         let placed = match self.frames.next_placed(file, file_len) {
             // Something else stands there by now.
@@ -292,36 +361,32 @@ impl Chain {
         };
         *is_over = placed.frame.checkpoint > number;
         if !*is_over && !placed.frame.jump {
-            let checkpoint = placed.frame.checkpoint;
-            let mut apply = |seq, parts| apply(checkpoint, seq, parts);
-            self.records.add(&placed.frame, &placed.bytes[HEADER_BYTES..], placed.offset, &mut apply)?;
+            (self.offset, self.checkpoint) = (placed.offset, placed.frame.checkpoint);
+            self.records.push(&placed.frame, &placed.bytes[HEADER_BYTES..]);
         }
         Ok(!*is_over)
     }
 }
 
 impl Position {
-    /// Takes a commit, if it is the next one.
-    fn next(
-        &mut self,
-        seq: u64,
-        parts: Vec<RecordPart>,
-        value: &ReadValue<'_>,
-        take: &mut TakeCommit<'_>,
-    ) -> Result<()> {
-        if self.is_broken || seq <= self.last {
-            return Ok(());
+    /// Takes a commit, if it is the next one. False if no other is wanted.
+    fn next(&mut self, logged: Logged, value: &ReadValue<'_>, take: &mut TakeCommit<'_>) -> Result<bool> {
+        let Logged { seq, parts, .. } = logged;
+        if !self.is_broken && seq <= self.last {
+            return Ok(true);
         }
-        self.is_broken = seq != self.last + 1;
+        self.is_broken |= seq != self.last + 1;
         if self.is_broken {
-            return Ok(());
+            return Ok(false);
         }
         let changes: Vec<TableChange> = parts.iter().filter_map(|part| part.change.clone()).collect();
-        self.is_broken = !take(seq, parts, value)?;
-        if !self.is_broken {
-            self.last = seq;
-            changes.iter().for_each(|change| self.tables.note_change(change));
+        let taken = take(seq, parts, value)?;
+        if taken == Taken::No {
+            self.is_broken = true;
+            return Ok(false);
         }
-        Ok(())
+        self.last = seq;
+        changes.iter().for_each(|change| self.tables.note_change(change));
+        Ok(taken == Taken::Yes)
     }
 }

@@ -1,0 +1,31 @@
+//! How long the log of a point comes to be, and how much of it is in memory.
+
+/// The limits of a point whose log is kept.
+#[derive(Clone, Copy)]
+pub(super) struct LogLimits {
+    /// A log with fewer bytes is not worth another point.
+    pub(super) short_bytes: u64,
+    /// From so many bytes on another point is begun, and the log is read on until that has taken over. Who
+    /// restores a point reads all of its log, and opening the database does so again, with all in memory.
+    pub(super) long_bytes: u64,
+    /// The same, for the number of logs.
+    pub(super) long_logs: usize,
+    /// A point ends with so many bytes, though no other has taken over. What comes next is lost to the
+    /// repository, until another point has been begun.
+    pub(super) end_bytes: u64,
+    /// The same, for the number of logs.
+    pub(super) end_logs: usize,
+    /// What was read is written when it has so many bytes. So much, and one commit, is in memory.
+    pub(super) increment_bytes: usize,
+}
+
+impl LogLimits {
+    pub(super) const USUAL: LogLimits = LogLimits {
+        short_bytes: 16 << 20,
+        long_bytes: 256 << 20,
+        long_logs: 1000,
+        end_bytes: 1 << 30,
+        end_logs: 2000,
+        increment_bytes: 32 << 20,
+    };
+}
