@@ -124,11 +124,15 @@ impl Run {
 
     /// Whether another trial is wanted.
     pub fn goes_on(&self) -> bool {
+        self.has_time() && self.tried.load(Ordering::Relaxed) < self.count
+    }
+
+    /// The same for a trial that belongs to others which were made: the count does not end these.
+    pub fn has_time(&self) -> bool {
         let over = self.until.is_some_and(|until| Instant::now() >= until);
         !over
             && !self.stopped.load(Ordering::Relaxed)
             && !INTERRUPTED.load(Ordering::Relaxed)
-            && self.tried.load(Ordering::Relaxed) < self.count
             && self.violations.load(Ordering::Relaxed) < self.violations_max
     }
 

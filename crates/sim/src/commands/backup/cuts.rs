@@ -1,4 +1,5 @@
-//! Power cuts while a database is written, backed up, and its repository pruned.
+//! Power cuts while a database is written, backed up, and its repository pruned: at random calls of a script,
+//! or at every call of a short one.
 
 use super::restored::{OUT, REPO, between, follower, is_state, prefix, restores, restores_between, setting};
 use crate::disk::{Disk, Keep as Kept, Moment};
@@ -24,6 +25,8 @@ const POINTS_MAX: usize = 1000;
 struct Trial<'a> {
     run: &'a Run,
     script: Script,
+    /// Whether it is cut at every call. Then each backup comes after a few steps.
+    is_short: bool,
     set: Setting,
     /// For each point, from point 1 on, the states that it has had, and with which backup each came.
     states: Vec<Vec<(usize, usize)>>,
@@ -35,7 +38,8 @@ struct Trial<'a> {
 /// Runs a script with backups in between, and judges what is left after a cut.
 pub(super) fn cut_off(run: &Run, rng: &mut Rng, n: u64) {
     let script = Script::new(rng.number(), 8 + rng.below(60) as usize, rng.one_in(3));
-    let mut trial = Trial { run, script, set: setting(rng), states: Vec::new(), backups: 0, n };
+    let set = setting(rng);
+    let mut trial = Trial { run, script, is_short: false, set, states: Vec::new(), backups: 0, n };
     let disk = Disk::seeded(rng.number());
     disk.record(1 + rng.below(12), rng.number());
     if let Err(e) = trial.go(&disk, rng) {
@@ -44,14 +48,39 @@ pub(super) fn cut_off(run: &Run, rng: &mut Rng, n: u64) {
     let moments = disk.moments();
     for _ in 0..MOMENTS {
         if run.goes_on() {
-            trial.cut(rng.pick(&moments), rng);
+            trial.cut(rng.pick(&moments), *rng.pick(&KEPT), rng);
         }
     }
 }
 
+/// The same with a short script, and a cut at every call: what was not synced is gone, or some of it is.
+/// False if the time was over before.
+pub(super) fn cut_everywhere(run: &Run, rng: &mut Rng, n: u64) -> bool {
+    let script = Script::new(rng.number(), 3 + rng.below(10) as usize, rng.one_in(3));
+    let set = setting(rng);
+    let mut trial = Trial { run, script, is_short: true, set, states: Vec::new(), backups: 0, n };
+    let disk = Disk::seeded(rng.number());
+    disk.record(1, 0);
+    if let Err(e) = trial.go(&disk, rng) {
+        run.violation(format!("{}: {e}", trial.name()));
+        return false;
+    }
+    let moments = disk.moments();
+    for moment in &moments {
+        for kept in [Kept::None, KEPT[1 + rng.below(KEPT.len() as u64 - 1) as usize]] {
+            if !run.has_time() {
+                return false;
+            }
+            trial.cut(moment, kept, rng);
+        }
+    }
+    true
+}
+
 impl Trial<'_> {
     fn name(&self) -> String {
-        format!("backups {} of {} steps, {:?}", self.n, self.script.steps.len(), self.set)
+        let everywhere = if self.is_short { ", cut everywhere" } else { "" };
+        format!("backups {} of {} steps{everywhere}, {:?}", self.n, self.script.steps.len(), self.set)
     }
 
     /// Runs the script on a good disk. A mark has the durable state, the newest state that was begun, and the
@@ -60,9 +89,9 @@ impl Trial<'_> {
         let failed = |e: azekura::Error| format!("failed on a good disk: {e}");
         let db = self.set.open(disk).map_err(failed)?;
         let (mut ack, mut oldest, mut keeper) = (Ack::default(), 1, None);
-        let mut steps = 0;
+        let (mut steps, stride) = (0, if self.is_short { 3 } else { 20 });
         while steps < self.script.steps.len() {
-            steps = (steps + 1 + rng.below(20) as usize).min(self.script.steps.len());
+            steps = (steps + 1 + rng.below(stride) as usize).min(self.script.steps.len());
             let (points, backups) = (self.states.len(), self.backups);
             let mark = |ack: &Ack, points: usize, oldest: usize, backups: usize| {
                 let numbers = (backups * POINTS_MAX + oldest) * POINTS_MAX + points;
@@ -76,10 +105,15 @@ impl Trial<'_> {
             self.back_up(disk, &db, &mut keeper, &mut ack, rng)?;
             mark(&ack, self.states.len(), oldest, self.backups);
             if rng.one_in(3) {
-                oldest = self.states.len().saturating_sub(1).max(oldest);
-                mark(&ack, self.states.len(), oldest, self.backups);
+                // Which other one is kept depends on the second in which the log was last read on.
+                let (newest, before) = (self.states.len(), oldest);
+                mark(&ack, newest, newest, self.backups);
                 let keep: Keep = "2".parse().map_err(failed)?;
-                Repository::open_on(disk, REPO).and_then(|r| r.prune(&keep, |_| {})).map_err(failed)?;
+                let pruned =
+                    Repository::open_on(disk, REPO).and_then(|r| r.prune(&keep, |_| {})).map_err(failed)?;
+                let is_kept = |n: &usize| pruned.kept.contains(&(*n as u64));
+                oldest =
+                    (before..=newest).rev().take_while(is_kept).last().ok_or("the newest point is gone")?;
             }
         }
         db.close().map_err(failed)
@@ -159,8 +193,8 @@ impl Trial<'_> {
         Some(states[acknowledged].0..=states[begun].0)
     }
 
-    fn cut(&self, moment: &Moment, rng: &mut Rng) {
-        let choice = moment.disk.choice(*rng.pick(&KEPT), rng);
+    fn cut(&self, moment: &Moment, kept: Kept, rng: &mut Rng) {
+        let choice = moment.disk.choice(kept, rng);
         let image = moment.disk.image(&choice);
         self.run.tried(1);
         if let Err(e) = self.judge(&image, moment, rng) {
@@ -221,13 +255,17 @@ impl Trial<'_> {
 
     /// Cuts a restore: the file is there whole, or not at all.
     fn cut_restore(&self, disk: &Disk, point: u64, state: usize, rng: &mut Rng) -> Result<(), String> {
-        disk.record(1 + rng.below(3), rng.number());
+        let is_everywhere = self.is_short && rng.one_in(16);
+        disk.record(if is_everywhere { 1 } else { 1 + rng.below(3) }, rng.number());
         let failed = |e: azekura::Error| format!("restoring: {e}");
         let repository = Repository::open_on(disk, REPO).map_err(failed)?;
         repository.restore(Which::Point(point), OUT, |_| {}).map_err(failed)?;
         let moments = disk.moments();
-        for _ in 0..RESTORES {
-            let moment = rng.pick(&moments);
+        let some: Vec<&Moment> = match is_everywhere {
+            true => moments.iter().collect(),
+            false => (0..RESTORES).map(|_| rng.pick(&moments)).collect(),
+        };
+        for moment in some {
             let image = moment.disk.after_cut(*rng.pick(&KEPT), rng);
             if image.exists(Path::new(OUT)).unwrap_or(false) {
                 is_state(&image, &self.script, state)

@@ -1,4 +1,4 @@
-//! Power cuts while a database is mirrored.
+//! Power cuts while a database is mirrored: at random calls of a script, or at every call of a short one.
 
 use super::going::{Going, catch_up, followed, found};
 use super::kept::{Kept, MIRROR, Way};
@@ -44,23 +44,54 @@ struct Trial<'a> {
 
 /// Runs a script with a mirror beside it, and judges what is left after a cut.
 pub(super) fn cut_off(run: &Run, rng: &mut Rng, n: u64) {
-    let script = Script::new(rng.number(), 8 + rng.below(60) as usize, rng.one_in(3));
+    let steps = 8 + rng.below(60) as usize;
+    let Some((trial, moments)) = ran(run, rng, n, steps, None) else { return };
+    for _ in 0..MOMENTS {
+        if run.goes_on() {
+            trial.cut(rng.pick(&moments), *rng.pick(&KEPT), rng);
+        }
+    }
+}
+
+/// The same with a short script, and a cut at every call: what was not synced is gone, or some of it is.
+/// False if the time was over before.
+pub(super) fn cut_everywhere(run: &Run, rng: &mut Rng, n: u64) -> bool {
+    let steps = 3 + rng.below(10) as usize;
+    let Some((trial, moments)) = ran(run, rng, n, steps, Some(1)) else { return false };
+    for moment in &moments {
+        for kept in [Keep::None, KEPT[1 + rng.below(KEPT.len() as u64 - 1) as usize]] {
+            if !run.has_time() {
+                return false;
+            }
+            trial.cut(moment, kept, rng);
+        }
+    }
+    true
+}
+
+/// A script that was run with a mirror beside it, and the moments that were recorded: one of `odds` calls.
+fn ran<'a>(
+    run: &'a Run,
+    rng: &mut Rng,
+    n: u64,
+    steps: usize,
+    odds: Option<u64>,
+) -> Option<(Trial<'a>, Vec<Moment>)> {
+    let script = Script::new(rng.number(), steps, rng.one_in(3));
     let (set, source, is_apart) = (setting(rng), Disk::seeded(rng.number()), rng.one_in(2));
     let dest = if is_apart { Disk::seeded(rng.number()) } else { source.clone() };
     let is_waited = rng.one_in(3);
     let trial = Trial { run, script, set, source, dest, is_apart, is_waited, n };
-    trial.dest.record(1 + rng.below(if is_apart { 3 } else { 12 }), rng.number());
+    let random_odds = 1 + rng.below(if is_apart { 3 } else { 12 });
+    trial.dest.record(odds.unwrap_or(random_odds), rng.number());
     let seed = rng.number();
     let ran = if is_waited { trial.go_waited(seed) } else { trial.go(seed) };
     if let Err(e) = ran {
-        return run.violation(format!("{}: {e}", trial.name()));
+        run.violation(format!("{}: {e}", trial.name()));
+        return None;
     }
     let moments = trial.dest.moments();
-    for _ in 0..MOMENTS {
-        if run.goes_on() {
-            trial.cut(rng.pick(&moments), rng);
-        }
-    }
+    Some((trial, moments))
 }
 
 impl Trial<'_> {
@@ -102,8 +133,8 @@ impl Trial<'_> {
         Waited { source, dest, script, set: *set }.go(seed)
     }
 
-    fn cut(&self, moment: &Moment, rng: &mut Rng) {
-        let choice = moment.disk.choice(*rng.pick(&KEPT), rng);
+    fn cut(&self, moment: &Moment, kept: Keep, rng: &mut Rng) {
+        let choice = moment.disk.choice(kept, rng);
         let image = moment.disk.image(&choice);
         self.run.tried(1);
         let way = Way::whole(rng);
