@@ -282,10 +282,10 @@ impl<'s> LogKeeper<'s> {
         repository: &Repository<'_>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Option<GrowingPoint>> {
-        let (mut pace, time_ms) = (Pace::new(self.options)?, now_ms());
+        let mut pace = Pace::new(self.options)?;
         let (mut chunks, mut log_chunks) = (Chunks::of(repository)?, Chunks::of_new(repository));
         let capture = self.hand_over(repository)?;
-        let engine = &self.db.engine;
+        let (engine, time_ms) = (&self.db.engine, now_ms());
         let is_known = |known: &GrowingPoint| known.is_of(capture.checkpoint, capture.commit);
         if self.growing.as_ref().is_some_and(is_known) {
             return Ok(None);
