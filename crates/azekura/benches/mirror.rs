@@ -1,11 +1,16 @@
-//! What mirrors cost: how late commits come to one, and what the writer loses.
+//! What mirrors cost: how late commits come to one, what the writer loses, and how much is shipped.
 //!
-//! `cargo bench -p azekura --bench mirror [-- late | durable | loss | sync [file | pipe [DIRECTORY [COMMITS A
-//! SECOND]]]]` writes records of 8 + 8 bytes under random keys, to a database in a directory of its own that
-//! it removes. What mirrors it there is a thread (`file`), or two processes with a pipe between them
-//! (`pipe`), as `azekura follow` and `azekura stream` are. A record is late by the time from when its commit
-//! has returned (`late`: which is not durable then; `durable`: which is) until it is in the mirror, durably
-//! and to be read. `sync`: durable commits without a mirror, beside one, and beside one for which they wait.
+//! `cargo bench -p azekura --bench mirror [-- late | durable | loss | sync | shipped | bulk [file | pipe
+//! [DIRECTORY [COMMITS A SECOND]]]]` writes records of 8 + 8 bytes under random keys, to a database in a
+//! directory of its own that it removes. What mirrors it there is a thread (`file`), or two processes with a
+//! pipe between them (`pipe`), as `azekura follow` and `azekura stream` are. A record is late by the time
+//! from when its commit has returned (`late`: which is not durable then; `durable`: which is) until it is in
+//! the mirror, durably and to be read. `sync`: durable commits without a mirror, beside one, and beside one
+//! for which they wait. `shipped` (by a thread alone): bytes that went to the mirror for those that were
+//! changed. `bulk` (likewise): a load without the log, as it is, and one of which all is logged.
+
+#[path = "mirror/shipped.rs"]
+mod shipped;
 
 use azekura::{CopyOptions, Db, Durability, Mirror, MirrorPipe, Options, Table, TableKind, WriteOptions};
 use std::fs;
@@ -62,7 +67,13 @@ fn main() -> Result<()> {
             if is_wanted("loss") {
                 loss(&dir, *way)?;
             }
-            if is_wanted("sync") { synchronous(&dir, *way) } else { Ok(()) }
+            if is_wanted("sync") {
+                synchronous(&dir, *way)?;
+            }
+            if is_wanted("shipped") && *way == Way::File {
+                shipped::shipped(&dir)?;
+            }
+            if is_wanted("bulk") && *way == Way::File { shipped::bulks(&dir) } else { Ok(()) }
         })();
         fs::remove_dir_all(&dir)?;
         measured?;
