@@ -888,7 +888,7 @@ typedef struct {
    */
   uint64_t commit;
   /**
-   * When the backup began, in milliseconds since 1970.
+   * When it was found what the point has, in milliseconds since 1970. It has nothing that came later.
    */
   uint64_t time_ms;
   /**

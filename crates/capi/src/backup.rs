@@ -23,7 +23,7 @@ pub struct azk_point {
     pub number: u64,
     /// The number of the newest commit in it.
     pub commit: u64,
-    /// When the backup began, in milliseconds since 1970.
+    /// When it was found what the point has, in milliseconds since 1970. It has nothing that came later.
     pub time_ms: u64,
     /// Its tables.
     pub tables: u64,

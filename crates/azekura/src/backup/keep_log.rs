@@ -261,19 +261,21 @@ impl<'s> LogKeeper<'s> {
         Ok(())
     }
 
-    /// Finds the state of another point. The one before has the log until then, and is published.
-    fn hand_over(&mut self, repository: &Repository<'_>) -> Result<Capture> {
+    /// Finds the state of another point, and when that was. The one before has the log until then, and is
+    /// published.
+    fn hand_over(&mut self, repository: &Repository<'_>) -> Result<(Capture, u64)> {
         let engine = &self.db.engine;
-        let Some(mut growing) = self.growing.take() else { return engine.capture() };
+        let Some(mut growing) = self.growing.take() else { return Ok((engine.capture()?, now_ms())) };
         let (mut chunks, mut read) = (Chunks::of_new(repository), Ok(()));
         let capture = engine.capture_beside(&mut || {
             if read.is_ok() {
                 read = growing.read_all(engine, &mut chunks);
             }
         });
+        let time_ms = now_ms();
         read?;
         self.write_grown(repository, growing, chunks)?;
-        capture
+        Ok((capture?, time_ms))
     }
 
     /// Copies another point. The log is read meanwhile. None if it would be the same as the one before.
@@ -284,8 +286,8 @@ impl<'s> LogKeeper<'s> {
     ) -> Result<Option<GrowingPoint>> {
         let mut pace = Pace::new(self.options)?;
         let (mut chunks, mut log_chunks) = (Chunks::of(repository)?, Chunks::of_new(repository));
-        let capture = self.hand_over(repository)?;
-        let (engine, time_ms) = (&self.db.engine, now_ms());
+        let (capture, time_ms) = self.hand_over(repository)?;
+        let engine = &self.db.engine;
         let is_known = |known: &GrowingPoint| known.is_of(capture.checkpoint, capture.commit);
         if self.growing.as_ref().is_some_and(is_known) {
             return Ok(None);

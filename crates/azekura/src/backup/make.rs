@@ -72,7 +72,7 @@ pub(super) fn point_of(engine: &Engine, capture: &Capture, pieces: Vec<Piece>, t
 /// Milliseconds since 1970, rounded up: all that was committed until now is as old as that.
 pub(super) fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+    u64::try_from(now.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// Waits until the time of a point, a millisecond at most. So whoever asks for the database as it is after a

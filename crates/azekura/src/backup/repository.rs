@@ -72,8 +72,8 @@ pub struct PointInfo {
     /// same one, unless the point has a log: those of backups beside a writing process have what was in the
     /// file's.
     pub first_commit: u64,
-    /// When the backup began, by the clock of the system that made it, rounded up to a millisecond. It has
-    /// nothing that was committed later.
+    /// When it was found what the point has, by the clock of the system that made it, rounded up to a
+    /// millisecond. It has nothing that was committed later.
     pub time: SystemTime,
     /// When its log was last read on, by the same clock ([`Db::keep_log`](crate::Db::keep_log)). Of other
     /// points it is `time`.

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod checkpoints;
+mod chunks;
 mod dropped;
 mod feeding;
 mod few;

@@ -28,10 +28,10 @@ use std::sync::Arc;
 
 /// A part is about so long, if the commit has so many changes. It stands apart, as a large value does.
 const PART_BYTES: usize = 256 << 10;
-/// A durable commit that writes so much at most has the parts in its own records: what stands apart has to be
+/// The parts of a durable commit stand in its own records up to so many bytes: what stands apart has to be
 /// made durable first, by a sync of its own. (Commits of 100 records of 60 bytes: 376K records/s where the
 /// parts stand apart, 723K in the records.)
-const INLINE_BYTES_MAX: usize = 64 << 10;
+const INLINE_BYTES_MAX: u64 = 64 << 10;
 /// Then a part is about so long: three fill a page.
 const INLINE_PART_BYTES: usize = 4 << 10;
 
@@ -85,7 +85,9 @@ fn commit_fed(db: &Db, mut batch: Batch) -> Result<u64> {
             let written = batch.parts.iter().map(|part| part.block.bytes() + 64).sum::<usize>();
             let part = PartWriter::with_capacity((written + written / 8).min(PART_BYTES + PART_BYTES / 8));
             let before = before.as_ref();
-            let is_inline = batch.durable && written <= INLINE_BYTES_MAX;
+            // Its own values, where they stand apart, have a sync of their own anyway.
+            let is_apart = batch.parts.iter().any(|part| !part.segments.is_empty());
+            let is_inline = batch.durable && !is_apart && written as u64 <= INLINE_BYTES_MAX;
             let mut gatherer = Gatherer { db, state: &state, before, part, is_inline };
             gatherer.gather(&batch, &mut gathered).inspect_err(|_| batch.give_back())?;
         }
@@ -142,7 +144,7 @@ struct Gatherer<'a> {
     state: &'a Arc<State>,
     before: Option<&'a Before<'a>>,
     part: PartWriter,
-    /// Whether parts stand in the commit's records.
+    /// Whether parts stand in the commit's records, as long as they are few.
     is_inline: bool,
 }
 
@@ -181,6 +183,8 @@ impl Gatherer<'_> {
     }
 
     fn end_part(&mut self, out: &mut Gathered) -> Result<()> {
+        // (What a range had may be any number of records.)
+        self.is_inline &= out.bytes + self.part.bytes().len() as u64 <= INLINE_BYTES_MAX;
         self.db.engine.feeder().add_part(out, &mut self.part, self.is_inline)
     }
 

@@ -87,3 +87,27 @@ fn what_a_small_durable_commit_tells_stands_in_its_own_records() {
     assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]);
     db.close().unwrap();
 }
+
+/// What comes of a range is not known from what the commit writes. Only the beginning stands in its records.
+#[test]
+fn what_a_removed_range_tells_stands_apart() {
+    let options = Options::new().memory_bytes(8 << 20).threads(false).durability(Durability::Sync);
+    let db = Db::open_on(&MemStorage::default(), "feeding.azk", options).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.put_many((0..5000u32).map(|i| (i.to_be_bytes(), [7; 60]))).unwrap();
+    t.set_feed(Some(FeedContent::Both)).unwrap();
+    let begin = db.feed_info().unwrap().unwrap().newest;
+    let feed_bytes =
+        || db.engine.state.load().table(db.engine.feed.fed().table.unwrap()).unwrap().live_bytes();
+    let before = feed_bytes();
+    t.clear().unwrap();
+    assert!(feed_bytes() - before < 100 << 10, "{} bytes of 5000 changes in records", feed_bytes() - before);
+    let (mut feed, mut removed) = (db.feed(begin).unwrap(), 0);
+    while let Some(change) = feed.next().unwrap() {
+        assert!(matches!(change.kind, ChangeKind::Remove { old: Some(_), .. }), "{change:?}");
+        removed += 1;
+    }
+    assert_eq!(removed, 5000);
+    drop((feed, t));
+    db.close().unwrap();
+}
