@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime};
 
 const DAY_S: u64 = 86_400;
 
-/// `2026-03-01 10:30:59 UTC`.
+/// `2026-03-01 10:30:59 UTC`, rounded up: who asks for what there was at that time gets it.
 pub fn utc(time: SystemTime) -> String {
-    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = since.as_secs() + u64::from(since.subsec_nanos() > 0);
     let (year, month, day) = date_of(seconds / DAY_S);
     let second = seconds % DAY_S;
     let (hour, minute) = (second / 3600, second / 60 % 60);
@@ -127,6 +128,9 @@ mod tests {
         ] {
             assert_eq!(utc(parse(text).unwrap()), written);
         }
+        let point = parse("2026-12-31T23:59:59").unwrap() + Duration::from_millis(1);
+        assert_eq!(utc(point), "2027-01-01 00:00:00 UTC");
+        assert!(parse(&utc(point)).unwrap() >= point, "it is found by the time that is shown");
         assert_eq!(
             parse("2026-11-22T14:13:20").unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs(),
             1_795_356_800

@@ -252,7 +252,7 @@ mod tests {
             let (least, most) =
                 (found(&readings[..1200], time.saturating_sub(MARK_MS)), found(&readings, time));
             let found = found(&marks, time);
-            assert!((least..=most.max(9001)).contains(&found) && found >= least, "{time}: {found}");
+            assert!(found >= least, "{time}: {found}, at least {least}");
             assert!(found <= most || time >= written.time_ms + 3_600_000, "{time}: {found} of {most}");
         }
     }

@@ -65,8 +65,13 @@ impl TableState {
     }
 
     pub(super) fn merge_chunks(&self, newest_first: &[Arc<Chunk>]) -> Result<Arc<Chunk>> {
-        let merged = merge_chunks(newest_first)?;
-        Ok(Arc::new(if self.dials().filters_chunks { merged.with_filter(self.kind) } else { merged }))
+        Ok(Arc::new(self.filtered(merge_chunks(newest_first)?)))
+    }
+
+    /// A chunk of the table, with a filter where memtables of the table are read. (Without filters each lookup
+    /// searches all chunks. Inserts with an index by 100,000 look up each key: 1.14M/s without, 1.46M/s with.)
+    pub(super) fn filtered(&self, chunk: Chunk) -> Chunk {
+        if self.dials().filters_chunks { chunk.with_filter(self.kind) } else { chunk }
     }
 
     /// Some chunks that are to be merged outside the commit lock.
@@ -82,11 +87,8 @@ impl TableState {
             return Ok(None);
         }
         let segments = active.segments.lock().clone();
-        let mut chunk = Chunk::new(newest_of(&active.list, pool)?, Ranges::default(), segments).pooled(pool);
-        if self.dials().filters_chunks {
-            chunk = chunk.with_filter(self.kind);
-        }
-        self.push_chunk(Arc::new(chunk))?;
+        let chunk = Chunk::new(newest_of(&active.list, pool)?, Ranges::default(), segments).pooled(pool);
+        self.push_chunk(Arc::new(self.filtered(chunk)))?;
         Ok(Some(active))
     }
 }
