@@ -68,8 +68,9 @@ impl TableState {
         Ok(Arc::new(self.filtered(merge_chunks(newest_first)?)))
     }
 
-    /// A chunk of the table, with a filter where memtables of the table are read. (Without filters each lookup
-    /// searches all chunks. Inserts with an index by 100,000 look up each key: 1.14M/s without, 1.46M/s with.)
+    /// A chunk of the table, with a filter where memtables of the table are read. (Without filters each
+    /// lookup searches all chunks. Inserts with an index by 100,000 look up each key: 1.14M/s without, 1.46M
+    /// with.)
     pub(super) fn filtered(&self, chunk: Chunk) -> Chunk {
         if self.dials().filters_chunks { chunk.with_filter(self.kind) } else { chunk }
     }
