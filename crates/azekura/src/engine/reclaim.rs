@@ -112,6 +112,7 @@ impl<'a> Reclaimer<'a> {
         // Only what is closed and written is moved.
         no_matter(values.close_open().and_then(|()| values.sync()))?;
         no_matter(self.log.rest(false).map(drop))?;
+        self.log.wait_for_making()?;
         no_matter(checkpoints.write())?;
         checkpointer.lower_spare();
         let total = self.space().end();
@@ -263,6 +264,7 @@ impl<'a> Reclaimer<'a> {
         self.flush.flusher.wait();
         committer.lock().clear_spares();
         self.log.rest(true)?;
+        self.log.wait_for_making()?;
         values.close_open()?;
         checkpoints.write()
     }

@@ -13,7 +13,7 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::ALIGN_BYTES;
 use crate::base::poison::Poison;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::sync::{CountedArc, Mutex, Rank};
+use crate::base::sync::{Condvar, CountedArc, Mutex, Rank};
 use crate::format::frame::{begin_record, end_record};
 use crate::memtable::active::{Active, Node};
 use crate::memtable::chunk::Chunk;
@@ -103,6 +103,8 @@ struct Io {
     spare: Option<Extent>,
     /// What the log's thread makes the spare of.
     in_making: Option<Extent>,
+    /// The first frame since the log has gone on elsewhere, so as to leave its last segment early.
+    moved_at: u64,
     /// Where the next frame goes, in bytes from the start of the last segment.
     at: u64,
     next_frame: u64,
@@ -138,6 +140,8 @@ pub(crate) struct Log {
     /// Its time stands in the frames.
     pub(crate) clock: Arc<Clock>,
     io: Mutex<Io>,
+    /// Nothing is in making any more. Used with `io`.
+    made: Condvar,
     /// Whether a manifest names the chain, so that frames may be written. Changed under `io` and read without
     /// it: a durable commit joins the waiting group while another group is being written.
     published: AtomicBool,
@@ -176,6 +180,7 @@ impl Log {
             segments: VecDeque::new(),
             spare: None,
             in_making: None,
+            moved_at: 0,
             at: 0,
             next_frame: 1,
             durable_below: 0,
@@ -191,6 +196,7 @@ impl Log {
             file_id,
             clock,
             io: Mutex::ranked(Rank::LogIo, io),
+            made: Condvar::new(),
             published: AtomicBool::new(false),
             full: AtomicBool::new(false),
             queue: Mutex::ranked(Rank::LogQueue, Queue::default()),

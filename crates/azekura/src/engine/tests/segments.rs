@@ -107,3 +107,36 @@ fn a_log_that_rests_has_no_segment_in_reserve() {
     commit(&db, 4, 4);
     db.close().unwrap();
 }
+
+/// Else the file would end with a segment that nobody wants.
+#[test]
+fn who_shrinks_waits_for_the_segment_that_is_made() {
+    let disk = Hooked::default();
+    let db = database(&disk);
+    commit(&db, 0, 1500);
+    let (tell, told) = std::sync::mpsc::channel();
+    let maker = std::thread::scope(|scope| {
+        let making = scope.spawn(|| {
+            let me = std::thread::current().id();
+            disk.hook(move |call| {
+                if call == Call::Write && std::thread::current().id() == me {
+                    let _ = tell.send(());
+                    std::thread::sleep(std::time::Duration::from_millis(300));
+                }
+                Ok(())
+            });
+            db.engine.log.prepare_segment(0);
+        });
+        told.recv().unwrap();
+        db.shrink(|_| {}).unwrap();
+        let (bytes, extents) = (db.stats().file_bytes, db.engine.log.extents());
+        assert_eq!(extents.len(), 1, "{extents:?}");
+        assert!(bytes < 512 << 10, "{bytes} bytes for 1500 small records");
+        making.join()
+    });
+    maker.unwrap();
+    assert!(told.try_recv().is_err(), "what is not wanted is not made to its end");
+    disk.heal();
+    assert_eq!(leaked(&db.engine), 0);
+    db.close().unwrap();
+}

@@ -4,16 +4,19 @@
 //! comes to the end of a segment would wait for that, with all behind it. So the log's thread looks a few
 //! times a second how fast the last segment fills. If it will soon be full, the thread makes the next one.
 
-use super::{Blank, JUMP_BYTES, Log, NEW_SEGMENT};
+use super::{Blank, Io, Log, NEW_SEGMENT};
 use crate::base::error::Result;
 use crate::base::limits::ALIGN_BYTES;
 use crate::base::sync::atomic::Ordering;
 use crate::space::Extent;
+use std::time::Duration;
 
 /// A segment that would be full within so many looks is soon full.
 const LOOKS: u64 = 8;
 /// A commit that syncs meanwhile waits for no more than this.
 const STEP_BYTES: u64 = 128 << 10;
+/// Who waits for a segment looks so often whether the handle is poisoned.
+const MAKING_LOOK: Duration = Duration::from_millis(100);
 
 impl Log {
     /// Makes the next segment if the last one will soon be full. That is judged by how many frames came since
@@ -21,25 +24,43 @@ impl Log {
     /// segment.
     pub(crate) fn prepare_segment(&self, before: u64) {
         let Some((last, extent)) = self.take_ahead(before) else { return };
-        let made = self.prepare_in_steps(extent);
+        let made = self.prepare_in_steps(extent, last);
         let mut io = self.io.lock();
         io.in_making = None;
-        // A commit may have been quicker, or the log may have ended, or gone on elsewhere.
-        let is_wanted = io.spare.is_none()
-            && io.segments.back().is_some_and(|s| s.extent == last)
-            && self.published.load(Ordering::Acquire);
-        if made.is_ok() && is_wanted {
+        if made.is_ok() && self.is_followed(&io, last) {
             io.spare = Some(extent);
             self.adjust_bytes_max(extent.len);
         } else {
             self.room.space.free(extent);
         }
+        drop(io);
+        self.made.notify_all();
     }
 
-    /// Fills an extent with zeros, and has each step on the disk before the next one is written.
-    fn prepare_in_steps(&self, extent: Extent) -> Result<()> {
+    /// Waits until no segment is in making, so that the file is as long as its extents say. A log that has
+    /// gone on elsewhere makes one only if more commits come.
+    pub(crate) fn wait_for_making(&self) -> Result<()> {
+        let mut io = self.io.lock();
+        while io.in_making.is_some() {
+            self.poison.check()?;
+            self.made.wait_for(&mut io, MAKING_LOOK);
+        }
+        Ok(())
+    }
+
+    /// Whether a segment is still wanted that shall follow `last`. A commit may have been quicker, or the log
+    /// may have ended, or gone on elsewhere.
+    fn is_followed(&self, io: &Io, last: Extent) -> bool {
+        io.spare.is_none()
+            && io.segments.back().is_some_and(|s| s.extent == last)
+            && self.published.load(Ordering::Acquire)
+    }
+
+    /// Fills an extent with zeros, and has each step on the disk before the next one is written. Ends early
+    /// if the extent is not wanted any more.
+    fn prepare_in_steps(&self, extent: Extent, last: Extent) -> Result<()> {
         let mut at = 0;
-        while at < extent.len {
+        while at < extent.len && self.is_followed(&self.io.lock(), last) {
             let step = Extent { offset: extent.offset + at, len: STEP_BYTES.min(extent.len - at) };
             self.prepare(step, Blank::Written)?;
             self.file.write_back(step.offset, step.len);
@@ -54,11 +75,10 @@ impl Log {
     fn take_ahead(&self, before: u64) -> Option<(Extent, Extent)> {
         let mut io = self.io.lock();
         let last = io.segments.back()?.extent;
-        let filled = io.next_frame.saturating_sub(before) * ALIGN_BYTES;
-        // Where the log rests, the one frame is the jump there, and nobody is expected to write soon.
-        let is_resting = last.len <= JUMP_BYTES;
+        // Where the log has gone on elsewhere, what came before does not fill its segment.
+        let filled = io.next_frame.saturating_sub(before.max(io.moved_at)) * ALIGN_BYTES;
         let is_soon_full = filled > 0 && filled * LOOKS >= last.len.saturating_sub(io.at);
-        if is_resting || !is_soon_full || io.spare.is_some() || !self.published.load(Ordering::Acquire) {
+        if !is_soon_full || !self.is_followed(&io, last) {
             return None;
         }
         self.poison.check().ok()?;

@@ -132,6 +132,7 @@ impl Log {
         let done = out.jump_to(extent).and_then(|()| out.finish());
         armed.disarm();
         self.poison.guard(done)?;
+        io.moved_at = io.next_frame;
         self.group_is_durable(&mut io);
         self.note_length(&io);
         Ok(true)
