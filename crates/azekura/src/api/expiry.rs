@@ -168,8 +168,9 @@ impl Table {
     fn put_to_expire(&self, key: &[u8], value: &[u8], expiry: Expiry) -> Result<()> {
         check_key(key)?;
         let engine = &self.db.engine;
-        let is_large = value.len() >= engine.config.large_value_bytes;
-        if is_large || expiry == Expiry::NEVER {
+        let is_durable = engine.config.durability == super::Durability::Sync;
+        let is_apart = engine.config.is_stored_apart(value.len(), is_durable, 0);
+        if is_apart || expiry == Expiry::NEVER {
             return self.retry(|w| w.put_expiring(self, key, value, expiry));
         }
         engine.config.clock.use_it();

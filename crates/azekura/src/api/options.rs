@@ -145,10 +145,12 @@ impl Options {
         self
     }
 
-    /// Values of so many bytes or more are written once, apart from their keys. Merges move them only out of
-    /// segments that are mostly dead. When the file is closed or left alone they are moved out of the
-    /// emptiest segments, as long as a sixteenth of the file is dead. Default: 1024; from 64 to 8192. Two
-    /// values of more than 5,400 bytes fill a page of 16 KiB badly.
+    /// Values of so many bytes or more are written once, apart from their keys. (Those of durable commits
+    /// are in the log before, the first 64 KiB of a commit's that are shorter than 8,192 bytes: so a small
+    /// commit waits for the disk once.) Merges move them only out of segments that are mostly dead.
+    /// When the file is closed or left alone they are moved out of the emptiest segments, as long as a
+    /// sixteenth of the file is dead. Default: 1024; from 64 to 8192. Two values of more than 5,400 bytes
+    /// fill a page of 16 KiB badly.
     pub fn large_value_bytes(mut self, bytes: u32) -> Options {
         self.config.large_value_bytes = crate::base::codec::usize_of(bytes);
         self

@@ -207,7 +207,8 @@ impl Table {
 
     fn put_bytes(&self, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
-        if value.len() >= self.db.engine.config.large_value_bytes {
+        let config = &self.db.engine.config;
+        if config.is_stored_apart(value.len(), config.durability == super::Durability::Sync, 0) {
             return self.retry(|w| w.put(self, key, value));
         }
         self.commit_one(key, Tag::Put, value)

@@ -2,10 +2,14 @@
 
 use crate::base::clock::{Clock, TimeSource};
 use crate::base::error::{Error, Result};
+use crate::base::limits::INLINE_VALUE_BYTES_MAX;
 use crate::space::PinLimits;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A durable transaction may have so many bytes of large values in the log.
+const LOGGED_BYTES_MAX: usize = 64 << 10;
 
 /// When a commit survives a crash.
 ///
@@ -108,6 +112,15 @@ impl Config {
         if ms > 0 {
             self.clock.found(ms);
         }
+    }
+
+    /// Whether a value of this length goes to a value segment when it is put. In a durable transaction, which
+    /// has kept values of `kept` bytes so far, it may go to the log instead, and the flush stores it apart.
+    /// (What a commit has in a segment is synced before the log. One thread, values of 1,100 bytes: 3.3K
+    /// commits/s with two syncs, 13.1K with one.)
+    pub(crate) fn is_stored_apart(&self, len: usize, is_durable: bool, kept: usize) -> bool {
+        let may_be_logged = is_durable && len < INLINE_VALUE_BYTES_MAX && len + kept <= LOGGED_BYTES_MAX;
+        len >= self.large_value_bytes && !may_be_logged
     }
 
     /// An error where nothing may be changed.

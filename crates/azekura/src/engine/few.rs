@@ -39,13 +39,14 @@ pub(super) fn few_of(
     all: &mut u64,
     all_max: u64,
     now: u64,
+    large_value_bytes: usize,
 ) -> Result<Option<Option<Few>>> {
     let rows = |c: &Arc<Chunk>| c.block.bytes() + c.block.len() * ROW_BYTES;
     let bytes = HEAD_BYTES.max(usize_of64(bytes_of(table))) + table.frozen.iter().map(rows).sum::<usize>();
     *all = all.saturating_sub(bytes_of(table));
-    let any_large = table.frozen.iter().any(|c| !c.segments.is_empty());
+    let is_large = |c: &Arc<Chunk>| !c.segments.is_empty() || c.block.bytes_from(large_value_bytes).1 > 0;
     let no_room = *all + bytes as u64 > all_max;
-    if !table.levels.is_empty() || any_large || bytes > FEW_BYTES_MAX || no_room {
+    if !table.levels.is_empty() || bytes > FEW_BYTES_MAX || no_room || table.frozen.iter().any(is_large) {
         return Ok(None);
     }
     let mut merger = Merger::new(table.flush_sources(), true, now)?;

@@ -15,10 +15,13 @@ use crate::base::codec::usize_of64;
 use crate::base::error::Result;
 use crate::base::key::SortKey;
 use crate::base::life::Life;
+use crate::base::limits::INLINE_VALUE_BYTES_MAX;
 use crate::format::few::Few;
+use crate::format::hidden::is_hidden;
 use crate::memtable::chunk::Chunk;
 use crate::merge::Merger;
 use crate::run::Run;
+use crate::values::VALUE_POINTER_BYTES;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -63,7 +66,10 @@ pub(super) struct Flush<'a> {
 impl Flush<'_> {
     /// Flushes what is frozen, if anything is.
     pub(super) fn flush_frozen(&self) -> Result<()> {
-        self.merges.poison.catch("flushing", || self.flush_all_frozen())
+        self.merges.poison.catch("flushing", || self.flush_all_frozen()).inspect_err(|_| {
+            // No record may refer to what was stored apart. Closing its segment lets that be freed.
+            let _forgotten = self.merges.values.close_open();
+        })
     }
 
     fn flush_all_frozen(&self) -> Result<()> {
@@ -80,10 +86,12 @@ impl Flush<'_> {
         let mut outputs = Vec::new();
         let mut few_bytes = memory.few_bytes.load(Ordering::Relaxed);
         for table in state.frozen_tables() {
-            let few = few_of(table, &mut few_bytes, memory.division(false).few_bytes, self.now())?;
+            let large_from = self.large_from(table);
+            let few =
+                few_of(table, &mut few_bytes, memory.division(false).few_bytes, self.now(), large_from)?;
             let output = match few {
                 Some(few) => Output::Few(few),
-                None => Output::Runs(self.flush_table(table, state.frozen_seq)?),
+                None => Output::Runs(self.flush_table(table, state.frozen_seq, large_from)?),
             };
             if let Output::Runs(output) = &output
                 && newest.load().dials(table.id).warms_runs
@@ -123,11 +131,23 @@ impl Flush<'_> {
         self.merges.store.clock.now_if_used()
     }
 
-    fn flush_table(&self, table: &TableState, newest: u64) -> Result<FlushedRuns> {
+    /// From which length on values of a table stand apart in runs. Those of the engine's own tables stand in
+    /// their records.
+    fn large_from(&self, table: &TableState) -> usize {
+        if is_hidden(&table.name) { INLINE_VALUE_BYTES_MAX } else { self.config.large_value_bytes }
+    }
+
+    fn flush_table(&self, table: &TableState, newest: u64, large_from: usize) -> Result<FlushedRuns> {
         let sources = table.flush_sources();
         let few = table.few.as_ref().map_or(0, |few| few.records());
         let records = table.frozen.iter().map(|c| c.block.len() as u64).sum::<u64>() + few;
-        let bytes: u64 = table.frozen.iter().map(|c| c.block.bytes() as u64).sum();
+        let (mut bytes, mut held, mut large) = (0, 0, 0);
+        for chunk in table.frozen.iter() {
+            let (long_bytes, long) = chunk.block.bytes_from(large_from);
+            bytes += (chunk.block.bytes() - long_bytes + long * VALUE_POINTER_BYTES) as u64;
+            held += chunk.block.bytes() as u64;
+            large += long;
+        }
         let mut merger = Merger::new(sources, table.levels.is_empty(), self.now())?;
         let apart = merger.is_chain() && stands_apart(table, &table.frozen);
         let origin = table.origin(newest, table.levels.is_empty());
@@ -137,6 +157,10 @@ impl Flush<'_> {
         // is.
         let fine = updates > UPDATES_FEW || self.merges.store.room.is_tight();
         let mut output = OutputWriter::new(self.merges.outlet(), origin, !apart, fine, records, bytes);
+        if large > 0 {
+            output.store_apart(large_from, held / records.max(1));
+            let _else_written_here = self.freezer.background.crew.need(Role::Values);
+        }
         while !output.step(&mut merger)? {}
         Ok(FlushedRuns { runs: output.finish(&merger.ranges())?, updates })
     }

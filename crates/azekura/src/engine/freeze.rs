@@ -17,7 +17,7 @@ use crate::log::Log;
 use std::sync::Arc;
 
 /// The log may take this part of what is alive before a flush, up to so much. So may large values: a memtable
-/// has only references to them, and dead ones would stay until it is full.
+/// has only references to most of them, and dead ones would stay until it is full.
 const UNFLUSHED_PART: u64 = 8;
 const LOG_BYTES_MAX: u64 = 64 << 20;
 /// The log may always grow to this. Its segments are a part of it, and no smaller.

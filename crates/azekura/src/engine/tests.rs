@@ -10,6 +10,7 @@ mod flushing;
 mod following;
 mod forged;
 mod hooked;
+mod logged;
 mod merging;
 mod opening;
 mod pages;

@@ -13,7 +13,6 @@ use super::operand::{Folding, Operands, STORED_BYTES, reference};
 use super::unpacked::Unpacked;
 use crate::base::codec::{u32_of, u64_at, usize_of};
 use crate::base::key::{SortKey, head_after, head_of};
-use crate::base::limits::INLINE_VALUE_BYTES_MAX;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -442,17 +441,23 @@ impl Block {
         operands.folding()
     }
 
-    /// Whether record `i` is too long for a page. Only folding in memory makes such records.
-    pub(crate) fn is_too_long(&self, i: usize) -> bool {
-        let word_bytes = if self.tag(i) == Tag::Expiring { WORD_BYTES } else { 0 };
-        self.value(i).len() >= INLINE_VALUE_BYTES_MAX + word_bytes
+    /// Whether the value of record `i`, without its word, has so many bytes.
+    #[inline(always)]
+    pub(crate) fn is_from(&self, i: usize, bytes: usize) -> bool {
+        let len = self.value(i).len();
+        len >= bytes && (self.tag(i) != Tag::Expiring || len >= bytes + WORD_BYTES)
     }
 
-    /// Whether one of the records is.
-    pub(crate) fn any_too_long(&self) -> bool {
+    /// The bytes of the values that have so many or more, and how many these are.
+    pub(crate) fn bytes_from(&self, bytes: usize) -> (usize, usize) {
         match self.fixed {
-            Some(_) => !self.is_empty() && self.is_too_long(0),
-            None => self.heap.len() >= INLINE_VALUE_BYTES_MAX && (0..self.len()).any(|i| self.is_too_long(i)),
+            Some(_) if self.is_empty() || !self.is_from(0, bytes) => (0, 0),
+            Some(_) => (self.heap.len(), self.len()),
+            None if self.heap.len() < bytes => (0, 0),
+            None => {
+                let long = (0..self.len()).filter(|&i| self.is_from(i, bytes));
+                long.fold((0, 0), |(sum, n), i| (sum + self.value(i).len(), n + 1))
+            }
         }
     }
 

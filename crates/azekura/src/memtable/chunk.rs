@@ -24,8 +24,6 @@ pub(crate) struct Chunk {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// What must be done to fold the records.
     pub(crate) folding: Folding,
-    /// Whether some records are too long for a page.
-    pub(crate) is_long: bool,
     filter: Vec<[u8; BLOCK_BYTES]>,
     /// Receives the block's memory when the chunk is dropped.
     pool: Option<Arc<Pool>>,
@@ -43,8 +41,8 @@ impl Chunk {
     /// REQUIRES: `block` is sorted.
     pub(crate) fn new(mut block: Block, ranges: Ranges, segments: Vec<Arc<Segment>>) -> Chunk {
         block.index();
-        let (folding, is_long) = (block.folding(), block.any_too_long());
-        Chunk { block, ranges, segments, folding, is_long, filter: Vec::new(), pool: None }
+        let folding = block.folding();
+        Chunk { block, ranges, segments, folding, filter: Vec::new(), pool: None }
     }
 
     /// The pool that receives the chunk's memory.

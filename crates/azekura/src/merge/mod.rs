@@ -72,7 +72,7 @@ pub(crate) struct Merger {
     partitions: usize,
     /// The operand of the last key, as long as older records may have its base.
     pending: Option<Pending>,
-    /// Whether some records that are given out may be too long for a page, or have parts that stand apart.
+    /// Whether some records that were folded may be too long for a page, or have parts that stand apart.
     is_long: bool,
 }
 
@@ -99,7 +99,7 @@ impl Merger {
             (None, true) => Mode::Folding,
             (None, false) => Mode::General,
         };
-        let is_long = folding == Folding::Long || sources.iter().any(MergeSource::is_long);
+        let is_long = folding == Folding::Long;
         let skip = common_skip(&sources);
         if !any_ranges && !folds && chain_order(&mut sources) {
             mode = Mode::Chain;
@@ -157,7 +157,7 @@ impl Merger {
         }
     }
 
-    /// Whether some records that it gives out may be too long for a page, or be gathered of parts that stand
+    /// Whether some records that it has folded may be too long for a page, or be gathered of parts that stand
     /// apart.
     pub(crate) fn is_long(&self) -> bool {
         self.is_long

@@ -40,7 +40,6 @@ pub(crate) struct MergeSource {
     /// Of a level's records; none if those of a chunk were not looked at.
     expiring: Option<Expiring>,
     folding: Folding,
-    is_long: bool,
 }
 
 impl MergeSource {
@@ -56,7 +55,6 @@ impl MergeSource {
             ranges: chunk.ranges.clone(),
             expiring: None,
             folding: chunk.folding,
-            is_long: chunk.is_long,
             feed: Feed::Chunk { chunk, next: 0, window },
         }
     }
@@ -86,7 +84,6 @@ impl MergeSource {
             ranges,
             expiring: Some(runs.iter().fold(Expiring::default(), |sum, run| sum.and(run.info.expiring))),
             folding: runs.iter().map(|run| run.info.operands.folding()).max().unwrap_or(Folding::None),
-            is_long: false,
             feed: Feed::Run(RunReader::new(all).without(skipped)),
         })
     }
@@ -111,11 +108,6 @@ impl MergeSource {
     /// What must be done to fold the records.
     pub(crate) fn folding(&self) -> Folding {
         self.folding
-    }
-
-    /// Whether some records are too long for a page.
-    pub(crate) fn is_long(&self) -> bool {
-        self.is_long
     }
 
     /// The smallest and the largest key. None if the source is empty.

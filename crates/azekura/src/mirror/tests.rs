@@ -84,9 +84,9 @@ fn a_mirror_has_what_its_source_has() {
             0 => db.flush().unwrap(),
             1 => db.compact().unwrap(),
             2 => {
-                put(&db, b"round", &[round; 700]);
+                put(&db, b"round", &[round; 8700]);
                 db.flush().unwrap();
-                put(&db, b"round", &[round; 900]);
+                put(&db, b"round", &[round; 8900]);
                 db.rename_table("small", "tiny").unwrap();
                 put(&db, b"other", &[round]);
                 db.drop_table("tiny").unwrap();

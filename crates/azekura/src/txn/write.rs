@@ -75,6 +75,8 @@ pub struct WriteTxn {
     pub(super) has_merged_reading: bool,
     /// What a record that expires is written from.
     scratch: Vec<u8>,
+    /// Bytes of large values that go to the log.
+    logged_bytes: usize,
 }
 
 impl Drop for WriteTxn {
@@ -146,6 +148,7 @@ impl WriteTxn {
             broken: None,
             has_merged_reading: false,
             scratch: Vec::new(),
+            logged_bytes: 0,
         }
     }
 
@@ -266,6 +269,10 @@ impl WriteTxn {
         check_value(value)?;
         self.db.engine.check_writable()?;
         self.reindex(table, key, Some((value, expiry)))?;
+        if !self.db.engine.config.is_stored_apart(value.len(), self.is_durable(), self.logged_bytes) {
+            self.logged_bytes += value.len();
+            return self.write_content(table, key, Content { tag: Tag::Put, value, expiry });
+        }
         match self.db.engine.store_large(value, false) {
             Ok((at, segment)) => {
                 self.write_content(table, key, Content { tag: Tag::Large, value: &at.encode(), expiry })?;
@@ -395,6 +402,11 @@ impl WriteTxn {
         done.wait(&self.db.engine)
     }
 
+    /// Whether its commit is durable when it returns.
+    fn is_durable(&self) -> bool {
+        self.options.durability.unwrap_or(self.db.engine.config.durability) == Durability::Sync
+    }
+
     /// What is to be committed; none if nothing was written.
     pub(super) fn take_batch(&mut self) -> Result<Option<Batch>> {
         self.db.engine.life.check()?;
@@ -414,7 +426,7 @@ impl WriteTxn {
         if parts.is_empty() && !changes_tables {
             return Ok(None);
         }
-        let durability = self.options.durability.unwrap_or(self.db.engine.config.durability);
+        let durable = self.is_durable();
         let snapshot = self.read.get().map(|r| r.snapshot.seq());
         if self.options.isolation == Isolation::Snapshot && snapshot.is_some() {
             let is_shared = |p: &&BatchPart| self.tables.iter().all(|own| !own.is_alone_with(p.table));
@@ -431,7 +443,6 @@ impl WriteTxn {
         self.reads.get_mut().sets.extend(looked);
         let (reads, own) = (self.reads.take(), std::mem::take(&mut self.own_commits));
         let reads = snapshot.map(|snapshot| ReadSet { snapshot, since: self.since.get(), reads, own });
-        let durable = durability == Durability::Sync;
         let tables = self.tables.take().map(|own| own.settle(&mut parts));
         if parts.is_empty() && !changes_tables {
             // All of it was in tables that came and went.

@@ -1,10 +1,11 @@
 //! Value segments: large values, written once, in the order in which they come.
 //!
-//! A transaction's large values go to the open segment as they are put. Its records hold references. Values
-//! gather in a buffer of 4 MiB. A thread of its own writes full buffers, at the pace of a run's writes. A
-//! segment is a stretch of the file of up to 64 MiB. A larger value gets a segment to itself. Values stand
-//! one after the other without headers: the reference has the length and the checksum. After a sync the next
-//! value starts at a multiple of 4 KiB, so a block that holds a durable value is never written again.
+//! A transaction's large values go to the open segment as they are put, but for those of small durable
+//! transactions, which a flush brings there. Its records hold references. Values gather in a buffer of 4
+//! MiB. A thread of its own writes full buffers, at the pace of a run's writes. A segment is a stretch of
+//! the file of up to 64 MiB. A larger value gets a segment to itself. Values stand one after the other
+//! without headers: the reference has the length and the checksum. After a sync the next value starts at a
+//! multiple of 4 KiB, so a block that holds a durable value is never written again.
 //!
 //! A segment lives as long as a run, chunk or transaction has records that refer to it. When the last holder
 //! drops it, its extents are freed. A segment that is closed and written may be moved, also in parts:

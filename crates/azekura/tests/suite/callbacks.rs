@@ -19,7 +19,7 @@ impl World {
         let hash = db.create_table("hash", TableKind::Hash).unwrap();
         for t in [&ordered, &hash] {
             t.put_many((0..300u64).map(|i| (i.to_be_bytes(), vec![1; 100]))).unwrap();
-            t.put(b"large", &[3; 6000]).unwrap();
+            t.put(b"large", &[3; 9000]).unwrap();
             db.flush().unwrap();
             t.put_many((0..300u64).map(|i| (i.to_be_bytes(), vec![2; 90]))).unwrap();
             db.flush().unwrap();
@@ -42,7 +42,7 @@ const CALLS: [(&str, Call); 30] = [
     ("cursor", |w| w.ordered.cursor()?.owned().try_for_each(|r| r.map(|_| ()))),
     ("range", |w| w.ordered.range(..)?.prev().map(|_| ())),
     ("put", |w| w.ordered.put(b"other", b"1")),
-    ("put of a large value", |w| w.ordered.put(b"other", &[4; 5000])),
+    ("put of a large value", |w| w.ordered.put(b"other", &[4; 9000])),
     ("put_many", |w| w.hash.put_many((900..1000u64).map(|i| (i.to_be_bytes(), b"x")))),
     ("remove", |w| w.ordered.remove(b"other")),
     ("remove_range", |w| w.ordered.remove_range("o".."p")),

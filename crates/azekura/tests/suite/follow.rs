@@ -535,12 +535,12 @@ fn what_cannot_be_followed_is_refused() {
     std::fs::remove_file(&path).unwrap();
     let db = writer(&path);
     let t = db.create_table("t", TableKind::Hash).unwrap();
-    t.put("k", vec![1; 5000]).unwrap();
+    t.put("k", vec![1; 9000]).unwrap();
     db.flush().unwrap();
     let follower = follower(&path, Freshness::Log);
     let followed = follower.open_table("t").unwrap();
     let mut txn = follower.write();
-    assert_eq!(txn.get(&followed, "k").unwrap(), Some(vec![1; 5000]));
+    assert_eq!(txn.get(&followed, "k").unwrap(), Some(vec![1; 9000]));
     txn.put(&followed, "k", "x").unwrap();
     assert!(matches!(txn.commit(), Err(Error::ReadOnly)));
     follower.clone().close().unwrap();

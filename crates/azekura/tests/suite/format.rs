@@ -503,7 +503,7 @@ fn a_log_cut_short(world: &mut World, db: &Db, tables: &[Table; 3]) {
     let kept = keeper.step(|_| {}).unwrap();
     assert!(kept.first_commit < kept.commit, "{kept:?}");
     let mut w = db.write();
-    world.put(&mut w, &tables[0], b"kept", vec![7; 5000]);
+    world.put(&mut w, &tables[0], b"kept", vec![7; 9000]);
     world.put(&mut w, &tables[1], b"kept", b"small".to_vec());
     w.commit().unwrap();
     db.sync().unwrap();

@@ -35,7 +35,7 @@ fn a_table_of_another_database_is_refused_by_every_call() {
         let name = format!("{kind:?}");
         let (own, t) = (one.create_table(&name, kind).unwrap(), two.create_table(&name, kind).unwrap());
         let (k, v) = (&b"key"[..], &b"value"[..]);
-        let large = vec![1; 5000];
+        let large = vec![1; 9000];
         let read = one.read();
         is_foreign("get", read.get(&t, k));
         is_foreign("get_into", read.get_into(&t, k, &mut Vec::new()));
@@ -150,7 +150,7 @@ fn after_the_close_every_call_says_so_and_the_file_is_free() {
         is_closed("read.get of a large value", read.get(&t, b"large"));
         is_closed("read.cursor", read.cursor(&t));
         is_closed("put", t.put(&key, b""));
-        is_closed("put of a large value", t.put(&key, &[0; 5000]));
+        is_closed("put of a large value", t.put(&key, &[0; 9000]));
         is_closed("put_many", t.put_many([(&key, b"")]));
         is_closed("remove", t.remove(&key));
         is_closed("increment", t.increment(b"n", 1));
@@ -282,7 +282,7 @@ fn a_put_to_a_dropped_table_fails_at_once_and_names_it() {
     refused("gone", write(&mut txn, &gone));
     refused("gone", txn.remove(&gone, b"k"));
     refused("gone", txn.clear(&gone));
-    refused("gone", txn.put(&gone, b"k", &[0; 5000]));
+    refused("gone", txn.put(&gone, b"k", &[0; 9000]));
     write(&mut txn, &kept).unwrap();
     refused("gone", write(&mut txn, &gone));
     refused("gone", txn.commit());

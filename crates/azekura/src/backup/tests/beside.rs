@@ -44,7 +44,7 @@ pub(super) fn change(db: &Db, n: u64) {
             }
             if n.is_multiple_of(5) {
                 let made = txn.create_table(&format!("with records {n}"), TableKind::Ordered).unwrap();
-                txn.put(&made, b"first", &[n as u8; 700]).unwrap();
+                txn.put(&made, b"first", &[n as u8; 8700]).unwrap();
             }
         }
     }

@@ -75,7 +75,7 @@ pub(in crate::engine) struct Outlet<'a> {
     pub(in crate::engine) ids: &'a Ids,
     /// See `Division::flush_bytes`.
     pub(in crate::engine) flush_bytes: u64,
-    /// From this length on what was folded stands apart.
+    /// From this length on values stand apart.
     pub(in crate::engine) large_value_bytes: usize,
 }
 
@@ -101,6 +101,8 @@ pub(in crate::engine) struct OutputWriter<'a> {
     held: Vec<Arc<Segment>>,
     /// Value segments whose values are to be moved elsewhere.
     draining: Vec<u32>,
+    /// Values that are so long or longer are stored apart. None: there are none.
+    apart_from: Option<usize>,
 }
 
 impl<'a> OutputWriter<'a> {
@@ -126,16 +128,22 @@ impl<'a> OutputWriter<'a> {
             partition_bytes,
             end_bytes: partition_bytes / 4 * 3,
             partition_records,
-            step_records: usize_of64(
-                (STEP_BYTES.min(partition_bytes / 4) / mean).clamp(64, STEP_RECORDS_MAX),
-            ),
+            step_records: step_records(partition_bytes, mean),
             block: Block::new(None),
             writer: RunWriter::new(to.store, to.ids.next(), origin, first),
             done: UninstalledRuns::default(),
             before: None,
             held: Vec::new(),
             draining: Vec::new(),
+            apart_from: None,
         }
+    }
+
+    /// Values of `from` bytes or more, which are in the log and in memtables, are stored apart. `mean`: the
+    /// bytes of a record in memory.
+    pub(in crate::engine) fn store_apart(&mut self, from: usize, mean: u64) {
+        self.apart_from = Some(from);
+        self.step_records = step_records(self.partition_bytes, mean.max(1));
     }
 
     /// Values in these segments are written anew elsewhere.
@@ -150,8 +158,8 @@ impl<'a> OutputWriter<'a> {
         if fault!("drop_record") {
             self.lose_a_record();
         }
-        if merger.is_long() {
-            self.settle_folded()?;
+        if merger.is_long() || self.apart_from.is_some() {
+            self.settle_long()?;
         }
         self.settle_values()?;
         self.writer.append(&self.block)?;
@@ -259,6 +267,11 @@ impl<'a> OutputWriter<'a> {
         }
         Ok(at)
     }
+}
+
+/// How many records of `mean` bytes make a step.
+fn step_records(partition_bytes: u64, mean: u64) -> usize {
+    usize_of64((STEP_BYTES.min(partition_bytes / 4) / mean).clamp(64, STEP_RECORDS_MAX))
 }
 
 fn missing_segment(id: u32) -> Error {

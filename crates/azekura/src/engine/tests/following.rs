@@ -66,7 +66,7 @@ fn a_follower_of_checkpoints_is_not_held_up_by_tables_that_come_and_go() {
                 txn.increment(&kept, "swaps", 1)?;
                 txn.drop_table("t")?;
                 let t = txn.create_table("t", TableKind::Ordered)?;
-                (0..20u8).try_for_each(|i| txn.put(&t, [i], vec![i; 900]))?;
+                (0..20u8).try_for_each(|i| txn.put(&t, [i], vec![i; 8900]))?;
                 txn.put(&t, "large", vec![7; 50_000])
             };
             db.transact(swap).unwrap();
@@ -108,7 +108,7 @@ fn who_cannot_ask_for_pins_keeps_what_they_may_mean() {
     let t = db.create_table("t", TableKind::Ordered).unwrap();
     let fill = |round: u8| {
         for i in 0..200u8 {
-            t.put([i], vec![round; 3000]).unwrap();
+            t.put([i], vec![round; 9000]).unwrap();
         }
         db.compact().unwrap();
     };

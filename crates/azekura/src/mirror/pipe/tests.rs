@@ -71,7 +71,7 @@ fn a_mirror_behind_a_pipe_has_what_its_source_has() {
             0 => db.flush().unwrap(),
             1 => db.compact().unwrap(),
             2 => {
-                small.put(b"round", [round; 700]).unwrap();
+                small.put(b"round", [round; 8700]).unwrap();
                 db.flush().unwrap();
                 db.rename_table("small", "tiny").unwrap();
                 db.drop_table("tiny").unwrap();
@@ -232,10 +232,10 @@ fn small(disk: &MemStorage) -> (Db, Vec<Contents>) {
         table.put(key, value).unwrap();
         states.push(contents(&db));
     };
-    put(b"large", vec![7; 700]);
+    put(b"large", vec![7; 8700]);
     db.flush().unwrap();
     (0..3u32).for_each(|n| put(&n.to_be_bytes(), vec![7; 30]));
-    put(b"large too", vec![8; 700]);
+    put(b"large too", vec![8; 8700]);
     put(b"last", b"one".to_vec());
     (db, states)
 }
@@ -248,7 +248,7 @@ fn harmed(flips: bool, is_there: bool) {
     let start = MemStorage::default();
     if is_there {
         brought(&source, &start).unwrap();
-        db.open_table("t").unwrap().put(b"later", vec![9; 700]).unwrap();
+        db.open_table("t").unwrap().put(b"later", vec![9; 8700]).unwrap();
         states.push(contents(&db));
         db.flush().unwrap();
     }

@@ -55,7 +55,7 @@ fn time_does_not_run_backwards_in_a_mirror() {
         assert_eq!(version_and_role(&disk), [1, 1], "nothing expires");
         let table = db.open_table("small").unwrap();
         table.put_for(b"short", b"2", 10 * SECOND).unwrap();
-        table.put_for(b"long", vec![3; 2000], 3600 * SECOND).unwrap();
+        table.put_for(b"long", vec![3; 9000], 3600 * SECOND).unwrap();
         db.flush().unwrap();
         level(&mut mirror);
         assert_eq!(version_and_role(&disk), [2, 1], "something does");

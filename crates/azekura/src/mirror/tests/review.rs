@@ -27,7 +27,7 @@ fn a_checkpoint_that_was_begun_before_later_frames_is_taken() {
             let before = shared.lock().status().commit;
             for n in 0..5u8 {
                 put(&writer, b"meanwhile", &[n]);
-                put(&writer, b"large", &vec![n; 5000]);
+                put(&writer, b"large", &vec![n; 9000]);
             }
             while shared.lock().step().unwrap() {}
             assert!(shared.lock().status().commit > before + 5, "the log goes on");
@@ -284,7 +284,7 @@ fn what_expires_is_mirrored_by_its_log() {
     let db = open(&disk);
     let table = db.table("small", TableKind::Ordered).unwrap();
     let day = std::time::Duration::from_secs(86_400);
-    table.put_for(b"first", vec![1; 5000], day).unwrap();
+    table.put_for(b"first", vec![1; 9000], day).unwrap();
     db.flush().unwrap();
     let mut mirror = mirror(&disk);
     level(&mut mirror);
@@ -310,7 +310,7 @@ fn a_value_at_an_impossible_place_is_damage() {
     let mut mirror = mirror(&disk);
     level(&mut mirror);
     let before = bytes_of(&disk, COPY);
-    put(&db, b"large", &vec![1; 5000]);
+    put(&db, b"large", &vec![1; 9000]);
     put(&db, b"second", b"2");
     put(&db, b"third", b"3");
     let mut bytes = bytes_of(&disk, DB);

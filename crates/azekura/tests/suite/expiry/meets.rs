@@ -36,7 +36,7 @@ fn the_feed_says_when_a_record_expires_and_nothing_when_it_has() {
     let (begin, now) = (newest(&db), time.ms());
     t.put("stays", "1").unwrap();
     t.put_for("goes", "22", ms(50)).unwrap();
-    t.put_for("large", vec![7; 5_000], ms(60)).unwrap();
+    t.put_for("large", vec![7; 9_000], ms(60)).unwrap();
     t.expire("stays", ms(80)).unwrap();
     t.persist("stays").unwrap();
     cache.put("a", "333").unwrap();
@@ -45,7 +45,7 @@ fn the_feed_says_when_a_record_expires_and_nothing_when_it_has() {
     let wanted = vec![
         named("stays", Some(1), None),
         named("goes", Some(2), Some(now + 50)),
-        named("large", Some(5_000), Some(now + 60)),
+        named("large", Some(9_000), Some(now + 60)),
         named("stays", Some(1), Some(now + 80)),
         named("stays", Some(1), None),
         named("a", None, Some(now + 70)),

@@ -151,7 +151,7 @@ fn a_table_says_how_long_its_records_live() {
     let db = open(&storage, &time);
     let t = db.expiring_table("t", TableKind::Hash, ms(50)).unwrap();
     t.put("a", "1").unwrap();
-    t.put("large", vec![7; 5_000]).unwrap();
+    t.put("large", vec![7; 9_000]).unwrap();
     t.put_for("b", "1", Duration::MAX).unwrap();
     t.put_many([("c", "1"), ("d", "1")]).unwrap();
     let left = |of: &azekura::Table, key: &str| of.ttl(key).unwrap();

@@ -56,7 +56,7 @@ fn a_commit_that_changes_tables_is_durable_with_all_its_records() {
             let options = || quiet().durability(Durability::Eventual).eventual_delay(Duration::from_secs(60));
             let db = Db::open_on(&disk, PATH, options()).unwrap();
             for name in ["kept", "gone", "old"] {
-                db.create_table(name, TableKind::Ordered).unwrap().put(name, vec![b'v'; 5000]).unwrap();
+                db.create_table(name, TableKind::Ordered).unwrap().put(name, vec![b'v'; 9000]).unwrap();
             }
             db.open_table("gone").unwrap().create_index("i", "v").unwrap();
             if flushed {
@@ -92,7 +92,7 @@ fn a_commit_that_changes_tables_is_durable_with_all_its_records() {
                 );
                 assert_eq!(db.open_table("new").unwrap().count().unwrap(), 1001);
                 assert_eq!(value(&db, "new", "large").unwrap().len(), 200_000);
-                assert_eq!(value(&db, "renamed", "old").unwrap().len(), 5000);
+                assert_eq!(value(&db, "renamed", "old").unwrap().len(), 9000);
                 assert_eq!(value(&db, "kept", "k").as_deref(), (!twice).then_some("2"));
                 // What the next handle makes has other ids, and what it renames is renamed once more.
                 let mut txn = db.write();
@@ -204,7 +204,7 @@ fn a_full_disk_refuses_all_of_a_commit() {
             let committed = db.transact(|txn| {
                 old.iter().try_for_each(|old| txn.drop_table(old))?;
                 let t = txn.create_table(&name, KINDS[i % 2])?;
-                txn.put(&t, "large", vec![i as u8; 5000])?;
+                txn.put(&t, "large", vec![i as u8; 9000])?;
                 (0..records).try_for_each(|n| txn.put(&t, n.to_be_bytes(), vec![n as u8; 900]))
             });
             match committed {

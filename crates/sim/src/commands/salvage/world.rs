@@ -44,7 +44,9 @@ const NAME: &str = "fuzz.azk";
 impl World {
     pub(super) fn new(rng: &mut Rng) -> Result<World> {
         let storage = MemStorage::default();
-        let db = Db::open_on(&storage, NAME, options().background_merges(false))?;
+        let memtable_bytes = *rng.pick(&[64 << 10, 4 << 20]);
+        let options = options().memory_bytes(32 << 20).memtable_bytes(memtable_bytes);
+        let db = Db::open_on(&storage, NAME, options.background_merges(false))?;
         let mut world = World {
             bytes: Vec::new(),
             tables: Vec::new(),
@@ -78,10 +80,28 @@ impl World {
             world.bytes = contents_of(&storage);
             return Ok(world);
         }
+        world.log_commits(&db, &mut made, rng, &mut serial, memtable_bytes)?;
+        world.bytes = contents_of(&storage);
+        Ok(world)
+    }
+
+    /// Makes commits that are only in the log.
+    fn log_commits(
+        &mut self,
+        db: &Db,
+        made: &mut Vec<(Table, Shape)>,
+        rng: &mut Rng,
+        serial: &mut u32,
+        memtable_bytes: u64,
+    ) -> Result<()> {
         for _ in 0..rng.below(40) {
+            // A commit has up to 24 KiB of values that go to the log. No flush is to come between.
+            if db.stats().memtable_bytes + (24 << 10) >= memtable_bytes {
+                break;
+            }
             if rng.one_in(8) {
-                made.push(world.table(&db, rng)?);
-                world.logged.push(Vec::new());
+                made.push(self.table(db, rng)?);
+                self.logged.push(Vec::new());
             }
             if rng.one_in(8) {
                 // A frame vouches for the last one.
@@ -92,13 +112,12 @@ impl World {
             let mut w =
                 db.write_with(WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() });
             for _ in 0..1 + rng.below(3) {
-                ids.push(world.put(&mut w, &made[n], n, rng, &mut serial)?);
+                ids.push(self.put(&mut w, &made[n], n, rng, serial)?);
             }
             w.commit()?;
-            world.logged.push(ids);
+            self.logged.push(ids);
         }
-        world.bytes = contents_of(&storage);
-        Ok(world)
+        Ok(())
     }
 
     /// Makes a table.

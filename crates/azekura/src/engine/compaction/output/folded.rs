@@ -1,5 +1,7 @@
-//! What a merge has folded, made fit for a run: what is too long for a page stands apart, and what was
-//! gathered of parts becomes one.
+//! What is in memtables, or what a merge has folded, made fit for a run: what is long stands apart, and what
+//! was gathered of parts becomes one.
+//!
+//! Small durable commits have large values in the log. A flush stores these apart.
 //!
 //! A value that stood apart is read and written anew with what was appended to it, so that takes its length
 //! in memory, as moving it does. The new one is in a segment that the run refers to, and the old one goes
@@ -9,18 +11,26 @@
 //! reads the key gets the error, and nothing else has to wait for it.
 
 use super::OutputWriter;
+use crate::base::codec::u32_of;
 use crate::base::error::{Error, Result};
-use crate::format::block::{Block, Tag};
+use crate::base::limits::INLINE_VALUE_BYTES_MAX;
+use crate::format::block::{Block, Fixed, Tag};
 use crate::format::expiry::{Content, Expiry};
 use crate::format::operand::{
     Gathered, bytes_of, expiry_of, is_gathered, is_value, references, stored_apart, whole,
 };
+use crate::values::VALUE_POINTER_BYTES;
 
 impl OutputWriter<'_> {
     /// Makes the step's records fit for a run.
-    pub(super) fn settle_folded(&mut self) -> Result<()> {
+    pub(super) fn settle_long(&mut self) -> Result<()> {
+        let from = self.apart_from.unwrap_or(INLINE_VALUE_BYTES_MAX);
+        let is_unfit = |block: &Block, i: usize| is_unfit(block, i, from);
         if !(0..self.block.len()).any(|i| is_unfit(&self.block, i)) {
             return Ok(());
+        }
+        if self.block.fixed.is_some_and(|f| f.tag == Tag::Put) {
+            return self.store_all();
         }
         let block = std::mem::take(&mut self.block);
         let mut fit = Block::with_capacity(None, block.len(), block.heap.len().min(1 << 20));
@@ -34,6 +44,20 @@ impl OutputWriter<'_> {
             }
         }
         fit.append_general(&general, from, general.len());
+        self.block = fit;
+        Ok(())
+    }
+
+    /// Stores the values of the step's records, which are of one length, and leaves references to them.
+    fn store_all(&mut self) -> Result<()> {
+        let block = std::mem::take(&mut self.block);
+        let references = Fixed { stride: u32_of(VALUE_POINTER_BYTES), tag: Tag::Large };
+        let mut fit = Block::with_capacity(Some(references), block.len(), block.len() * VALUE_POINTER_BYTES);
+        let mut tmp = [0; 8];
+        for i in 0..block.len() {
+            let reference = self.store(block.value(i))?.encode();
+            fit.push(block.key(i, &mut tmp), Tag::Large, &reference);
+        }
         self.block = fit;
         Ok(())
     }
@@ -106,8 +130,16 @@ impl OutputWriter<'_> {
     }
 }
 
-/// Whether a record is none for a run: it is too long, or was gathered of parts that stand apart.
-fn is_unfit(block: &Block, i: usize) -> bool {
-    let content = block.content(i);
-    block.is_too_long(i) || content.tag == Tag::Operand && is_gathered(content.value)
+/// Whether a record is none for a run: it is a value of `from` bytes or more, an operand that is too long for
+/// a page, or was gathered of parts that stand apart.
+fn is_unfit(block: &Block, i: usize, from: usize) -> bool {
+    if block.tag(i) != Tag::Expiring {
+        return block.is_from(i, from);
+    }
+    match block.content(i) {
+        Content { tag: Tag::Operand, value, .. } => {
+            value.len() >= INLINE_VALUE_BYTES_MAX || is_gathered(value)
+        }
+        Content { value, .. } => value.len() >= from,
+    }
 }
