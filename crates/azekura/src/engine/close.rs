@@ -58,6 +58,7 @@ impl Engine {
         *is_open = false;
         // They finish the step they are at.
         self.background.stop();
+        self.log.give_up_ahead();
         self.values.stop();
         self.background.join();
         self.checkpointer.free_spare();

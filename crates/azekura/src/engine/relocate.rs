@@ -162,6 +162,7 @@ impl<'a> Relocator<'a> {
         self.logs = logs;
         let moved = self.log.move_down()?;
         if moved {
+            self.log.wait_for_making()?;
             self.checkpoints.write()?;
         }
         Ok(moved)

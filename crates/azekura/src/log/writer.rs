@@ -4,6 +4,7 @@ mod ahead;
 mod chain;
 mod entries;
 mod frames;
+mod next;
 mod slices;
 mod vouch;
 
@@ -21,6 +22,7 @@ use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File};
 use crate::values::{Segment, ValueStore};
 use entries::Entries;
+use next::{Ahead, Mark};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -101,10 +103,8 @@ struct Io {
     segments: VecDeque<LogSegment>,
     /// The next segment. It is allocated before frames that might need it are written.
     spare: Option<Extent>,
-    /// What the log's thread makes the spare of.
-    in_making: Option<Extent>,
-    /// The first frame since the log has gone on elsewhere, so as to leave its last segment early.
-    moved_at: u64,
+    /// See `look_ahead`.
+    mark: Mark,
     /// Where the next frame goes, in bytes from the start of the last segment.
     at: u64,
     next_frame: u64,
@@ -140,8 +140,14 @@ pub(crate) struct Log {
     /// Its time stands in the frames.
     pub(crate) clock: Arc<Clock>,
     io: Mutex<Io>,
-    /// Nothing is in making any more. Used with `io`.
+    /// What the log's thread makes of the next segment.
+    ahead: Mutex<Ahead>,
+    /// Nothing is in making any more. Used with `ahead`.
     made: Condvar,
+    /// Whether `prepare_segment` may have something to do.
+    wants_segment: AtomicBool,
+    /// Whether somebody will call it.
+    has_maker: AtomicBool,
     /// Whether a manifest names the chain, so that frames may be written. Changed under `io` and read without
     /// it: a durable commit joins the waiting group while another group is being written.
     published: AtomicBool,
@@ -179,8 +185,7 @@ impl Log {
             chain: 0,
             segments: VecDeque::new(),
             spare: None,
-            in_making: None,
-            moved_at: 0,
+            mark: Mark::now(0),
             at: 0,
             next_frame: 1,
             durable_below: 0,
@@ -196,7 +201,10 @@ impl Log {
             file_id,
             clock,
             io: Mutex::ranked(Rank::LogIo, io),
+            ahead: Mutex::ranked(Rank::Leaf, Ahead::default()),
             made: Condvar::new(),
+            wants_segment: AtomicBool::new(false),
+            has_maker: AtomicBool::new(false),
             published: AtomicBool::new(false),
             full: AtomicBool::new(false),
             queue: Mutex::ranked(Rank::LogQueue, Queue::default()),

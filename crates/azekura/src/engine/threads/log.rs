@@ -41,10 +41,14 @@ impl LogThread<'_> {
         let mut begun = Instant::now();
         let (mut room_seen, mut joint_since) = (begun, None);
         watcher.keep_watch(&mut room_seen);
+        log.make_ahead();
         while !background.stopping() {
-            background.pause(LOG_REST.min(tick.saturating_sub(begun.elapsed())));
+            background
+                .pause_while(LOG_REST.min(tick.saturating_sub(begun.elapsed())), || !log.wants_segment());
+            if !background.stopping() {
+                log.prepare_segment();
+            }
             if looked.elapsed() >= LOG_REST {
-                log.prepare_segment(frames);
                 (looked, frames) = (Instant::now(), log.vouch_at_rest(frames));
                 self.flush_joint(&mut joint_since);
                 watcher.keep_watch(&mut room_seen);

@@ -2,6 +2,7 @@
 //! checkpoint says of it.
 
 use super::frames::FrameWriter;
+use super::next::Mark;
 use super::{
     Blank, JUMP_BYTES, LOG_BYTES_LONG, LOG_ROOM_PART, Log, LogSegment, NEW_SEGMENT, SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN, SEGMENT_ROOM_PART, SHORT_SEGMENT_BYTES,
@@ -22,6 +23,7 @@ impl Log {
             let extent = self.new_extent(SEGMENT_BYTES_MIN, Blank::Written)?;
             io.chain = chain;
             io.at = 0;
+            io.mark = Mark::now(0);
             io.vouched_below = io.durable_below;
             let first_frame = io.next_frame;
             io.segments.push_back(LogSegment { extent, first_frame, last_seq: 0 });
@@ -75,15 +77,17 @@ impl Log {
     /// The extents of all segments, for `check`.
     pub(crate) fn extents(&self) -> Vec<Extent> {
         let io = self.io.lock();
-        io.segments.iter().map(|s| s.extent).chain(io.spare).chain(io.in_making).collect()
+        let ahead = self.ahead.lock().extent();
+        io.segments.iter().map(|s| s.extent).chain(io.spare).chain(ahead).collect()
     }
 
-    /// The offset of the segment to which frames are written, or of the spare one if that is higher. None
+    /// The offset of the segment to which frames are written, or of the next one if that is higher. None
     /// while no checkpoint names the chain.
     pub(crate) fn tail(&self) -> Option<u64> {
         let io = self.io.lock();
         let last = io.segments.back().filter(|_| self.published.load(Ordering::Acquire))?;
-        Some(last.extent.offset.max(io.spare.map_or(0, |s| s.offset)))
+        let next = self.ahead.lock().extent().or(io.spare);
+        Some(last.extent.offset.max(next.map_or(0, |s| s.offset)))
     }
 
     /// Whether a segment that is not written to any more ends a file of `end` bytes. It stays there until its
@@ -116,12 +120,12 @@ impl Log {
         if !self.published.load(Ordering::Acquire) {
             return Ok(false);
         }
+        let was_ahead = self.ahead.lock().extent().is_some();
+        let made = self.take_made();
         let spare = io.spare.take();
-        if let Some(spare) = spare {
-            self.room.space.free(spare);
-        }
+        made.into_iter().chain(spare).for_each(|extent| self.room.space.free(extent));
         let Some(extent) = io.segments.back().and_then(|last| place(last.extent)) else {
-            return Ok(spare.is_some());
+            return Ok(was_ahead || spare.is_some());
         };
         self.write_zeroes(extent).map_err(|e| {
             self.room.space.free(extent);
@@ -132,7 +136,6 @@ impl Log {
         let done = out.jump_to(extent).and_then(|()| out.finish());
         armed.disarm();
         self.poison.guard(done)?;
-        io.moved_at = io.next_frame;
         self.group_is_durable(&mut io);
         self.note_length(&io);
         Ok(true)
@@ -157,7 +160,7 @@ impl Log {
             return Vec::new();
         }
         self.published.store(false, Ordering::Release);
-        let spare = io.spare.take();
+        let spare = io.spare.take().into_iter().chain(self.take_made());
         io.segments.drain(..).map(|s| s.extent).chain(spare).collect()
     }
 
@@ -216,6 +219,11 @@ impl Log {
     /// is left, though every small durable commit takes a block.
     pub(super) fn next_segment_bytes(&self, last: u64) -> u64 {
         self.room.look();
+        self.segment_bytes_after(last)
+    }
+
+    /// As `next_segment_bytes`, by what is known of the room that is left.
+    pub(super) fn segment_bytes_after(&self, last: u64) -> u64 {
         let most = self.room.bytes() / SEGMENT_ROOM_PART / ALIGN_BYTES * ALIGN_BYTES;
         (last * 4).clamp(SEGMENT_BYTES_MIN, most.clamp(SEGMENT_BYTES_MIN, self.segment_bytes_max))
     }

@@ -1,5 +1,6 @@
 //! Frames, as they are written to the last segment of a chain, and jumps from one segment to the next.
 
+use super::next::Mark;
 use super::{BULK_BYTES, Blank, Io, JUMP_BYTES, Jump, Log, LogSegment, PAYLOAD_BYTES_MAX, no_segment};
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::{Error, Result};
@@ -75,10 +76,12 @@ impl<'a> FrameWriter<'a> {
         let Some(segment) = self.io.segments.back() else { return Err(no_segment()) };
         let offset = segment.extent.offset + self.io.at;
         let file = &self.log.file;
+        let mut is_alone = false;
         if last && !self.unsynced {
             self.log.bulk.note_durable(self.frame.len());
             let write = || file.write_durable_at(&self.frame, offset);
             self.log.poison.guard_sync(|| write().map_err(|e| Error::io("writing the log", e)))?;
+            is_alone = true;
         } else {
             file.write_at(&self.frame, offset).map_err(|e| Error::io("writing the log", e))?;
             self.unsynced = true;
@@ -86,6 +89,11 @@ impl<'a> FrameWriter<'a> {
         self.io.at += need;
         self.io.next_frame += 1;
         self.io.vouched_below = self.io.durable_below;
+        if is_alone {
+            self.log.look_ahead(self.io);
+        } else {
+            self.io.mark = Mark::now(self.io.at);
+        }
         self.frame.clear();
         self.frame.resize(HEADER_BYTES, 0);
         self.first_record = NO_RECORD;
@@ -99,7 +107,7 @@ impl<'a> FrameWriter<'a> {
             return Ok(());
         }
         let old = last.extent;
-        let extent = match self.io.spare.take() {
+        let extent = match self.io.spare.take().or_else(|| self.log.take_made()) {
             Some(spare) if need + JUMP_BYTES <= spare.len => spare,
             spare => {
                 spare.into_iter().for_each(|small| self.log.room.space.free(small));
@@ -125,6 +133,7 @@ impl<'a> FrameWriter<'a> {
         self.unsynced = true;
         self.io.next_frame += 1;
         self.io.at = 0;
+        self.io.mark = Mark::now(0);
         let first_frame = self.io.next_frame;
         self.io.segments.push_back(LogSegment { extent, first_frame, last_seq: touched });
         Ok(())

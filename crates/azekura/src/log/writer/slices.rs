@@ -100,14 +100,17 @@ impl Log {
         // Each frame has a header and is padded to a whole block. A jump may cut one frame in two.
         let frames = payload / PAYLOAD_BYTES_MAX as u64 + 2;
         let need = payload + frames * (HEADER_BYTES as u64 + ALIGN_BYTES);
-        if io.at + need + JUMP_BYTES <= last.extent.len
-            || io.spare.is_some_and(|s| need + JUMP_BYTES <= s.len)
-        {
+        let last = last.extent;
+        if io.at + need + JUMP_BYTES <= last.len {
+            return Ok(());
+        }
+        io.spare = io.spare.or_else(|| self.take_made());
+        if io.spare.is_some_and(|s| need + JUMP_BYTES <= s.len) {
             return Ok(());
         }
         let least = align_up(need + JUMP_BYTES);
         let blank = if payload >= BULK_BYTES { Blank::Reserved } else { Blank::Written };
-        let fresh = match self.new_extent(self.next_segment_bytes(last.extent.len).max(least), blank) {
+        let fresh = match self.new_extent(self.next_segment_bytes(last.len).max(least), blank) {
             // A nearly full disk may have room for just what waits.
             Err(Error::NoSpace { .. }) => self.new_extent(least, blank)?,
             other => other?,

@@ -34,7 +34,8 @@ impl Log {
         if !self.unvouched.load(Ordering::Acquire) {
             return before;
         }
-        let mut io = self.io.lock();
+        // Whoever has it may be writing frames.
+        let Some(mut io) = self.io.try_lock() else { return before };
         if io.next_frame == before {
             self.vouch_for_last(&mut io);
         }
