@@ -117,7 +117,7 @@ impl Config {
     /// Whether a value of this length goes to a value segment when it is put. In a durable transaction, which
     /// has kept values of `kept` bytes so far, it may go to the log instead, and the flush stores it apart.
     /// (What a commit has in a segment is synced before the log. One thread, values of 1,100 bytes: 3.3K
-    /// commits/s with two syncs, 13.1K with one.)
+    /// commits/s with two syncs, 12K with one.)
     pub(crate) fn is_stored_apart(&self, len: usize, is_durable: bool, kept: usize) -> bool {
         let may_be_logged = is_durable && len < INLINE_VALUE_BYTES_MAX && len + kept <= LOGGED_BYTES_MAX;
         len >= self.large_value_bytes && !may_be_logged
