@@ -61,6 +61,8 @@ impl Engine {
         self.log.give_up_ahead();
         self.values.stop();
         self.background.join();
+        // It may have written more of the log meanwhile.
+        self.log.give_up_ahead();
         self.checkpointer.free_spare();
         if !saved? {
             // The log has what could not be flushed, and the next handle reads it.

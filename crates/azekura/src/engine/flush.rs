@@ -67,7 +67,8 @@ impl Flush<'_> {
     /// Flushes what is frozen, if anything is.
     pub(super) fn flush_frozen(&self) -> Result<()> {
         self.merges.poison.catch("flushing", || self.flush_all_frozen()).inspect_err(|_| {
-            // No record may refer to what was stored apart. Closing its segment lets that be freed.
+            // If no run is in place, no record refers to what was stored apart. Closing its segment lets that
+            // be freed.
             let _forgotten = self.merges.values.close_open();
         })
     }

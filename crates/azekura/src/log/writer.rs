@@ -146,7 +146,9 @@ pub(crate) struct Log {
     made: Condvar,
     /// Whether `prepare_segment` may have something to do.
     wants_segment: AtomicBool,
-    /// Whether somebody will call it.
+    /// Whether nobody has told the log's thread of that yet.
+    untold: AtomicBool,
+    /// Whether there is such a thread.
     has_maker: AtomicBool,
     /// Whether a manifest names the chain, so that frames may be written. Changed under `io` and read without
     /// it: a durable commit joins the waiting group while another group is being written.
@@ -204,6 +206,7 @@ impl Log {
             ahead: Mutex::ranked(Rank::Leaf, Ahead::default()),
             made: Condvar::new(),
             wants_segment: AtomicBool::new(false),
+            untold: AtomicBool::new(false),
             has_maker: AtomicBool::new(false),
             published: AtomicBool::new(false),
             full: AtomicBool::new(false),

@@ -89,7 +89,7 @@ impl CommitSteps<'_> {
             group.iter().filter_map(|ticket| self.log_one(commit, ticket)).collect();
         let first = logged.first().map_or(u64::MAX, |&(_, first, _)| first);
         let written = if logged.is_empty() { Ok(0) } else { self.write_group(first) };
-        if log.wants_segment() {
+        if log.must_tell() {
             background.wake();
         }
         if !logged.is_empty() && written.is_ok() {

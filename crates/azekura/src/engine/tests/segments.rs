@@ -1,7 +1,7 @@
 //! Segments of the log that are made before they are needed.
 
 use super::hooked::{Call, Hooked};
-use super::{copy_of, leaked};
+use super::{copy_of, leaked, wait_until};
 use crate::api::{Db, Options};
 use crate::base::error::Error;
 use crate::base::key::TableKind;
@@ -24,24 +24,41 @@ fn database(disk: &Hooked) -> Db {
 }
 
 #[test]
-fn a_segment_that_is_soon_full_has_its_successor_made() {
+fn a_segment_that_is_soon_full_is_followed_by_one_that_was_made() {
     let disk = Hooked::default();
     let db = database(&disk);
     let log = &db.engine.log;
     commit(&db, 0, 4);
     assert_eq!(log.extents().len(), 1, "of 64 KiB little is full");
-    commit(&db, 4, 6);
+    log.want_now();
+    assert!(log.must_tell() && !log.must_tell(), "once");
     let made = log.extents();
     assert_eq!(made.len(), 2);
     log.prepare_segment();
     assert!(!log.wants_segment());
+    log.want_now();
     log.prepare_segment();
     assert_eq!(log.extents(), made, "one is enough");
-    commit(&db, 10, 10);
+    commit(&db, 4, 12);
     assert_eq!(log.extents(), made, "it is what follows");
     assert_eq!(leaked(&db.engine), 0);
     let other = database(&copy_of(&disk, "segments.azk"));
-    assert_eq!(other.open_table("t").unwrap().count().unwrap(), 20);
+    assert_eq!(other.open_table("t").unwrap().count().unwrap(), 16);
+    db.close().unwrap();
+}
+
+#[test]
+fn commits_that_come_fast_want_a_segment() {
+    let disk = Hooked::default();
+    let db = database(&disk);
+    // At once, unless this machine is slow.
+    let mut records = 0;
+    while !db.engine.log.wants_segment() {
+        commit(&db, records, 1);
+        records += 1;
+        assert!(records < 20_000);
+    }
+    assert!(records >= 4, "a log of few records wants none");
     db.close().unwrap();
 }
 
@@ -49,8 +66,8 @@ fn a_segment_that_is_soon_full_has_its_successor_made() {
 fn a_segment_that_cannot_be_made_is_left_to_the_commit_that_needs_it() {
     let disk = Hooked::default();
     let db = database(&disk);
-    commit(&db, 0, 10);
-    assert!(db.engine.log.wants_segment());
+    commit(&db, 0, 4);
+    db.engine.log.want_now();
     disk.fail_all(Call::Write);
     db.engine.log.prepare_segment();
     disk.heal();
@@ -81,7 +98,8 @@ fn a_log_that_fills_slowly_has_no_segment_in_reserve() {
 fn a_segment_for_a_log_that_has_gone_on_elsewhere_is_given_back() {
     let disk = Hooked::default();
     let db = database(&disk);
-    commit(&db, 0, 10);
+    commit(&db, 0, 4);
+    db.engine.log.want_now();
     let (other, moved) = (db.clone(), Arc::new(AtomicBool::new(false)));
     let once = moved.clone();
     disk.hook(move |call| {
@@ -104,9 +122,9 @@ fn a_segment_for_a_log_that_has_gone_on_elsewhere_is_given_back() {
 fn a_log_that_rests_has_no_segment_in_reserve() {
     let disk = Hooked::default();
     let db = database(&disk);
-    commit(&db, 0, 10);
+    commit(&db, 0, 4);
     let log = &db.engine.log;
-    assert!(log.wants_segment());
+    log.want_now();
     assert!(log.rest(true).unwrap());
     let resting = log.extents();
     log.prepare_segment();
@@ -121,7 +139,8 @@ fn a_log_that_rests_has_no_segment_in_reserve() {
 fn who_waits_for_a_segment_is_told_of_a_poisoned_handle() {
     let disk = Hooked::default();
     let db = database(&disk);
-    commit(&db, 0, 10);
+    commit(&db, 0, 4);
+    db.engine.log.want_now();
     disk.hook(|call| if call == Call::Write { panic!("as this test wants it") } else { Ok(()) });
     let log = &db.engine.log;
     let poisoned = db.engine.poison.catch("making a segment", || {
@@ -149,38 +168,34 @@ fn where_nobody_makes_segments_none_is_wanted() {
 fn who_shrinks_waits_for_the_segment_that_is_made() {
     let disk = Hooked::default();
     let db = database(&disk);
-    let log = &db.engine.log;
-    // Until one of 4 MiB is wanted, though the machine be slow.
-    let is_long = || log.wants_segment() && log.extents().last().is_some_and(|e| e.len == 4 << 20);
-    let mut records = 0;
-    while !is_long() {
-        commit(&db, records, 100);
-        records += 100;
-        assert!(records < 20_000);
-    }
+    // Into the third segment, of 1 MiB.
+    commit(&db, 0, 200);
+    db.engine.log.want_now();
     let (tell, told) = std::sync::mpsc::channel();
     let maker = std::thread::scope(|scope| {
         let making = scope.spawn(|| {
-            let me = std::thread::current().id();
+            let (me, other) = (std::thread::current().id(), db.clone());
             disk.hook(move |call| {
                 if call == Call::Write && std::thread::current().id() == me {
                     let _ = tell.send(());
-                    std::thread::sleep(std::time::Duration::from_millis(100));
+                    wait_until(|| other.engine.log.has_given_up());
+                    // So long that who does not wait has ended.
+                    std::thread::sleep(std::time::Duration::from_millis(300));
                 }
                 Ok(())
             });
             db.engine.log.prepare_segment();
         });
-        told.recv().unwrap();
+        told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
         db.shrink(|_| {}).unwrap();
         let (bytes, extents) = (db.stats().file_bytes, db.engine.log.extents());
         assert_eq!(extents.len(), 1, "{extents:?}");
-        assert!(bytes < 512 << 10, "{bytes} bytes for {records} small records");
+        assert!(bytes < 512 << 10, "{bytes} bytes for 200 small records");
         making.join()
     });
     maker.unwrap();
-    assert!(told.try_iter().count() < 20, "what is not wanted is not made to its end");
     disk.heal();
+    assert!(told.try_iter().count() < 4, "what is not wanted is not made to its end");
     assert_eq!(leaked(&db.engine), 0);
     db.close().unwrap();
 }

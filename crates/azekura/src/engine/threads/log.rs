@@ -1,4 +1,5 @@
-//! The thread that writes the log when the eventual delay has passed. It looks after the other threads, too.
+//! The thread that writes the log when the eventual delay has passed, and makes its next segment. It looks
+//! after the other threads, too.
 
 use crate::base::error::{Error, Result};
 use crate::base::sync::Instant;

@@ -59,9 +59,29 @@ impl Log {
         let len = self.segment_bytes_after(last.len);
         // What fails is left to the commit that needs the segment.
         if let Ok(extent) = self.room.take(len, len, NEW_SEGMENT) {
-            *self.ahead.lock() = Ahead::Wanted(extent);
+            let mut ahead = self.ahead.lock();
+            *ahead = Ahead::Wanted(extent);
             self.wants_segment.store(true, Ordering::Release);
+            self.untold.store(true, Ordering::Release);
         }
+    }
+
+    /// As if commits came fast.
+    #[cfg(test)]
+    pub(crate) fn want_now(&self) {
+        let io = self.io.lock();
+        self.want_segment(io.segments.back().unwrap().extent);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_given_up(&self) -> bool {
+        matches!(*self.ahead.lock(), Ahead::GivenUp(_))
+    }
+
+    /// Whether the log's thread is to be woken, since a segment is wanted. True once for each.
+    #[inline(always)]
+    pub(crate) fn must_tell(&self) -> bool {
+        self.untold.load(Ordering::Relaxed) && self.untold.swap(false, Ordering::AcqRel)
     }
 
     /// Whether `prepare_segment` is to be called.
@@ -83,16 +103,14 @@ impl Log {
         };
         let made = self.prepare_in_steps(extent);
         let mut ahead = self.ahead.lock();
-        let is_made = made.is_ok() && matches!(*ahead, Ahead::InMaking(_));
-        if is_made {
+        if made.is_ok() && matches!(*ahead, Ahead::InMaking(_)) {
             *ahead = Ahead::Made(extent);
             self.adjust_bytes_max(extent.len);
         } else {
-            *ahead = Ahead::Nothing;
-        }
-        drop(ahead);
-        if !is_made {
+            *ahead = Ahead::Freeing;
+            drop(ahead);
             self.room.space.free(extent);
+            *self.ahead.lock() = Ahead::Nothing;
         }
         self.made.notify_all();
     }
@@ -118,6 +136,7 @@ impl Log {
         self.wants_segment.store(false, Ordering::Release);
         *ahead = match was {
             Ahead::InMaking(extent) | Ahead::GivenUp(extent) => Ahead::GivenUp(extent),
+            Ahead::Freeing => Ahead::Freeing,
             _ => Ahead::Nothing,
         };
         drop(ahead);
@@ -137,7 +156,7 @@ impl Log {
         loop {
             {
                 let mut ahead = self.ahead.lock();
-                if !matches!(*ahead, Ahead::InMaking(_) | Ahead::GivenUp(_)) {
+                if matches!(*ahead, Ahead::Nothing | Ahead::Wanted(_) | Ahead::Made(_)) {
                     return Ok(());
                 }
                 self.made.wait_for(&mut ahead, MAKING_LOOK);
@@ -146,7 +165,7 @@ impl Log {
         }
     }
 
-    /// Lets go of the segment that would follow, for nobody will write any more.
+    /// Lets go of the segment that would follow.
     pub(crate) fn give_up_ahead(&self) {
         let _io = self.io.lock();
         if let Some(made) = self.take_made() {

@@ -86,8 +86,8 @@ impl Log {
     pub(crate) fn tail(&self) -> Option<u64> {
         let io = self.io.lock();
         let last = io.segments.back().filter(|_| self.published.load(Ordering::Acquire))?;
-        let next = self.ahead.lock().extent().or(io.spare);
-        Some(last.extent.offset.max(next.map_or(0, |s| s.offset)))
+        let next = self.ahead.lock().extent().into_iter().chain(io.spare);
+        Some(next.map(|s| s.offset).fold(last.extent.offset, u64::max))
     }
 
     /// Whether a segment that is not written to any more ends a file of `end` bytes. It stays there until its

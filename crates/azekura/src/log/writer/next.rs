@@ -27,12 +27,14 @@ pub(super) enum Ahead {
     /// As `InMaking`, but nobody wants it any more. The log's thread frees it.
     GivenUp(Extent),
     Made(Extent),
+    /// The log's thread frees what nobody wanted.
+    Freeing,
 }
 
 impl Ahead {
     pub(super) fn extent(self) -> Option<Extent> {
         match self {
-            Ahead::Nothing => None,
+            Ahead::Nothing | Ahead::Freeing => None,
             Ahead::Wanted(e) | Ahead::InMaking(e) | Ahead::GivenUp(e) | Ahead::Made(e) => Some(e),
         }
     }
