@@ -265,8 +265,5 @@ pub fn put_into(
     table: &azekura::Table,
     records: &mut dyn Iterator<Item = (&[u8], &[u8])>,
 ) -> Result<()> {
-    for (key, value) in records {
-        txn.put(table, key, value)?;
-    }
-    Ok(())
+    Ok(txn.put_many(table, records)?)
 }

@@ -143,9 +143,6 @@ pub unsafe extern "C" fn azk_write_put_many(
     unsafe { Caller::trusted() }.run(move |c| {
         let (keys, values) = (c.many(keys, count, "a key")?, c.many(values, count, "a value")?);
         let (mut write, table) = (owned(write)?, shared(table)?);
-        for (key, value) in keys.into_iter().zip(values) {
-            write.changed()?.put(&table, key, value)?;
-        }
-        Ok(())
+        Ok(write.changed()?.put_many(&table, keys.into_iter().zip(values))?)
     })
 }

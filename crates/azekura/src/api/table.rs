@@ -253,9 +253,7 @@ impl Table {
         records: impl IntoIterator<Item = (K, V)>,
     ) -> Result<()> {
         let mut w = self.db.write();
-        for (key, value) in records {
-            w.put(self, key.as_ref(), value.as_ref())?;
-        }
+        w.put_many(self, records)?;
         w.commit_blind()
     }
 

@@ -31,6 +31,7 @@ pub(super) use sync::Syncer;
 
 use super::Engine;
 use super::batch::Batch;
+use super::feed::TOLD_BYTES_MAX;
 use super::within;
 use crate::base::error::Result;
 use crate::format::feed::FeedContent;
@@ -69,6 +70,38 @@ impl Engine {
         let done = self.commit_steps().commit_one(&mut commit, batch);
         armed.disarm();
         self.committer.end(commit, &self.state);
+        done
+    }
+
+    /// Commits a small batch to a table of which the feed is told. None: what it tells has to be gathered
+    /// before, and nothing was done.
+    pub(crate) fn commit_told(&self, batch: &mut Batch) -> Result<Option<u64>> {
+        self.check_writable()?;
+        self.committer.check_open()?;
+        let is_small = batch.parts.len() == 1 && batch.parts[0].block.bytes() < TOLD_BYTES_MAX;
+        if !is_small || batch.durable || !self.feed.is_told_blind(batch.parts[0].table) {
+            return Ok(None);
+        }
+        if self.store.room.is_tight() || self.log.is_full() || !self.look_after() {
+            return Ok(None);
+        }
+        if self.log.is_long() {
+            self.syncer().shorten_log()?;
+        }
+        let _admitted = self.admit_batch(batch)?;
+        let user_bytes = batch.user_bytes;
+        self.pace_writer(user_bytes)?;
+        let mut commit = self.committer.lock();
+        self.poison.check()?;
+        let armed = self.poison.armed("committing");
+        let done = self.commit_steps().commit_told(&mut commit, batch, self.store.hash_seed);
+        armed.disarm();
+        self.committer.end(commit, &self.state);
+        if let Ok(Some(seq)) = done {
+            self.counters.commits.fetch_add(1, Ordering::Relaxed);
+            self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+            within::note(self, seq);
+        }
         done
     }
 

@@ -8,7 +8,7 @@ use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::sync::ArcSwap;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::format::feed::{FeedConfig, FeedMark};
+use crate::format::feed::{FeedConfig, FeedContent, FeedMark};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -42,9 +42,21 @@ impl Feeding {
         self.fed.load_full()
     }
 
+    /// The same, for as long as the guard lives.
+    #[inline]
+    pub(super) fn load(&self) -> impl std::ops::Deref<Target = Arc<Fed>> + '_ {
+        self.fed.load()
+    }
+
     /// Whether a table is fed now.
     pub(crate) fn is_fed(&self, table: u32) -> bool {
         self.is_on() && self.fed.load().content_of(table).is_some()
+    }
+
+    /// Whether what a commit to a table tells is known without reading.
+    pub(super) fn is_told_blind(&self, table: u32) -> bool {
+        let is_blind = |content| content != FeedContent::Both;
+        !self.begins_anew.load(Ordering::Acquire) && self.load().content_of(table).is_some_and(is_blind)
     }
 
     /// REQUIRES: the commit lock, or that nobody commits yet.

@@ -26,12 +26,16 @@ use crate::base::sync::ArcSwap;
 use crate::base::sync::atomic::Ordering;
 use crate::format::block::{Block, Tag};
 use crate::format::feed::{
-    CONFIG_KEY, FEED_NAME, FeedConfig, FeedMark, PartWriter, TRIMMED_KEY, mark_key, part_key,
+    CONFIG_KEY, FEED_NAME, FeedConfig, FeedContent, FeedMark, PartWriter, TRIMMED_KEY, mark_key, part_key,
 };
 use crate::format::frame::{NewTable, TableChange};
 use crate::format::ranges::{Range, Ranges};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What an eventual commit tells is gathered under the commit lock if it is shorter. (Commits of one record
+/// of 60 bytes: 1,220K/s, and 820K/s where it is gathered before. Not fed: 1,750K/s.)
+pub(crate) const TOLD_BYTES_MAX: usize = 512;
 
 /// How much of the past is kept where nobody has said.
 const BYTES_MAX_DEFAULT: u64 = 1 << 30;
@@ -98,11 +102,48 @@ impl Commit {
     }
 }
 
+/// What a small commit tells the feed.
+pub(super) struct Told {
+    /// The table of the feed.
+    pub(super) table: u32,
+    /// The number of the commit in the feed, and how much was told up to it.
+    pub(super) now: FeedMark,
+}
+
+impl Commit {
+    /// Writes what the next commit, which is small, tells the feed. None: it tells nothing, or more than one
+    /// record, or it has to read. REQUIRES: the part has no operands and no large values.
+    pub(super) fn tell(
+        &mut self,
+        state: &State,
+        fed: &Fed,
+        part: &BatchPart,
+        hash_seed: u64,
+    ) -> Result<Option<Told>> {
+        let content = fed.content_of(part.table).filter(|&content| content != FeedContent::Both);
+        let (Some(content), Some(feed)) = (content, fed.table) else { return Ok(None) };
+        let Some(table) = state.tables.get(part.table) else { return Ok(None) };
+        let time_ms = now_ms();
+        self.told.begin(time_ms);
+        self.told.begin_section(table.kind, &table.name);
+        let mut tmp = [0; 8];
+        for i in 0..part.block.len() {
+            table.kind.user_key(part.block.key(i, &mut tmp), hash_seed, &mut self.told_key)?;
+            self.told.change(content, &self.told_key, part.block.content(i), None);
+        }
+        self.told.end_section();
+        let total_bytes = self.feed.total_bytes + self.told.bytes().len() as u64;
+        let now = FeedMark { commit: self.next_seq + fed.config.base, total_bytes, time_ms };
+        let is_one = self.told.bytes().len() < TOLD_BYTES_MAX && !self.feed.is_mark_due(&fed.config, &now);
+        Ok(is_one.then_some(Told { table: feed, now }))
+    }
+}
+
 /// The parts and marks up to this one, or all that there are.
 fn gone(trimmed: &FeedMark, all: bool) -> Ranges {
     let end = if all { u64::MAX } else { trimmed.commit + 1 };
     let more = if fault!("trim_one_more") && !all { 1 } else { 0 };
-    let parts = (part_key(0, 0), part_key(end + more, 0));
+    let parts = (part_key(0, 0).to_vec(), part_key(end + more, 0).to_vec());
     let marks = (mark_key(0), mark_key(end));
     let mut ranges = Ranges::default();
     for (start, end) in [parts, marks] {

@@ -33,9 +33,11 @@
 
 use crate::base::codec::{Reader, Writer, u32_of, usize_of64};
 use crate::base::error::Result;
+use crate::base::fault::fault;
 use crate::base::key::TableKind;
 use crate::base::limits::COUNT_END;
-use crate::format::expiry::Expiry;
+use crate::format::block::Tag;
+use crate::format::expiry::{Content, Expiry};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -47,6 +49,8 @@ pub(crate) const CONFIG_KEY: &[u8] = b"";
 pub(crate) const TRIMMED_KEY: &[u8] = b"t";
 
 const VERSION: u8 = 1;
+/// How long the key of a part is.
+pub(crate) const PART_KEY_BYTES: usize = 13;
 const PUT: u8 = 0;
 const PUT_KEY: u8 = 1;
 const REMOVE: u8 = 2;
@@ -229,8 +233,11 @@ pub(crate) fn mark_key(commit: u64) -> Vec<u8> {
     [&b"m"[..], &commit.to_be_bytes()].concat()
 }
 
-pub(crate) fn part_key(commit: u64, part: u32) -> Vec<u8> {
-    [&b"d"[..], &commit.to_be_bytes(), &part.to_be_bytes()].concat()
+pub(crate) fn part_key(commit: u64, part: u32) -> [u8; PART_KEY_BYTES] {
+    let mut key = [b'd'; PART_KEY_BYTES];
+    key[1..9].copy_from_slice(&commit.to_be_bytes());
+    key[9..].copy_from_slice(&part.to_be_bytes());
+    key
 }
 
 pub(crate) fn parse_part_key(key: &[u8]) -> Result<(u64, u32)> {
@@ -303,6 +310,18 @@ impl PartWriter {
         self.field(key);
         if let Some(old) = old {
             self.field(old);
+        }
+    }
+
+    /// Writes the change of a record, with the value before if that is given. Of a large value it is the
+    /// value itself that is given.
+    #[inline(always)]
+    pub(crate) fn change(&mut self, told: FeedContent, key: &[u8], new: Content<'_>, old: Option<&[u8]>) {
+        match (new.tag, told) {
+            (Tag::Tombstone, _) if fault!("forget_change") => {}
+            (Tag::Tombstone, _) => self.remove(key, old),
+            (_, FeedContent::Keys) => self.put_key(key, new.expiry),
+            _ => self.put(key, new.value, old, new.expiry),
         }
     }
 

@@ -12,4 +12,4 @@ pub(crate) mod recovery;
 pub(crate) mod stream;
 mod writer;
 
-pub(crate) use writer::{Log, LogStart, segment_list};
+pub(crate) use writer::{Inserted, Log, LogStart, segment_list};

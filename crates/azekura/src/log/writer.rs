@@ -14,14 +14,14 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::ALIGN_BYTES;
 use crate::base::poison::Poison;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::sync::{Condvar, CountedArc, Mutex, Rank};
+use crate::base::sync::{Condvar, Mutex, Rank};
 use crate::format::frame::{begin_record, end_record};
-use crate::memtable::active::{Active, Node};
 use crate::memtable::chunk::Chunk;
 use crate::space::{Extent, Room};
 use crate::storage::{BulkWrites, File};
 use crate::values::{Segment, ValueStore};
 use entries::Entries;
+pub(crate) use entries::Inserted;
 use next::{Ahead, Mark};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -316,31 +316,23 @@ impl Log {
         self.queue.lock().pending.iter().map(of).sum()
     }
 
-    /// Queues a small commit of one table by reference to what was inserted into the table's active buffer:
-    /// its records in the order of their keys, with keys and values of so many bytes in all. REQUIRES: as
-    /// `add_small`.
+    /// Queues a small commit of one table by reference to what was inserted into the table's active buffer,
+    /// with the one record that it tells the feed. REQUIRES: as `add_small`.
     ///
     /// # Safety
     ///
-    /// REQUIRES: inserts into the buffer gave the nodes, after the last `reset`.
-    pub(crate) unsafe fn add_inserted(
-        &self,
-        seq: u64,
-        table: u32,
-        list: &CountedArc<Active>,
-        nodes: &[Node],
-        payload_bytes: usize,
-    ) {
+    /// REQUIRES: inserts into the buffers gave the nodes, after the last `reset`.
+    pub(crate) unsafe fn add_inserted(&self, seq: u64, own: Inserted<'_>, told: Option<Inserted<'_>>) {
         let mut queue = self.queue.lock();
         let apart = std::mem::take(&mut queue.apart);
         let same_piece = match queue.pending.back() {
             Some(Pending { body: Body::Entries(e), .. }) => {
-                !apart && e.are_in(list) && e.bytes() < PIECE_BYTES
+                !apart && e.are_in(&own, told.as_ref()) && e.bytes() < PIECE_BYTES
             }
             _ => false,
         };
         if !same_piece {
-            let body = Body::Entries(Entries::new(table, list));
+            let body = Body::Entries(Entries::new(&own, told.as_ref()));
             queue.pending.push_back(Pending { last_seq: seq, body, large: false });
         }
         let Some(Pending { last_seq, body: Body::Entries(entries), .. }) = queue.pending.back_mut() else {
@@ -348,7 +340,7 @@ impl Log {
         };
         *last_seq = seq;
         // SAFETY: the caller's promise.
-        let grown = unsafe { entries.add(nodes, payload_bytes) };
+        let grown = unsafe { entries.add(&own, told.as_ref()) };
         queue.bytes += grown;
         queue.added += grown as u64;
     }

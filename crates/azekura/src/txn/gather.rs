@@ -10,7 +10,6 @@
 use super::get::{FoundValue, lookup};
 use super::value::resolve;
 use crate::base::error::{Error, Result};
-use crate::base::fault::fault;
 use crate::base::key::{KeyBuf, SortKey};
 use crate::cursor::{Cursor, Limits};
 use crate::engine::state::{State, TableState};
@@ -65,6 +64,9 @@ fn commit_batch(engine: &Engine, batch: Batch) -> Result<u64> {
 #[inline(never)]
 fn commit_fed(db: &Db, mut batch: Batch) -> Result<u64> {
     let engine = &db.engine;
+    if let Some(seq) = engine.commit_told(&mut batch)? {
+        return Ok(seq);
+    }
     loop {
         engine.check_writable()?;
         (batch.feed, batch.again) = (None, None);
@@ -211,15 +213,15 @@ impl Gatherer<'_> {
             table.kind.user_key(sort_key, engine.store.hash_seed, &mut key)?;
             let has_old = content == FeedContent::Both && self.old(table, sort_key, &mut old)?;
             let old = has_old.then_some(&old[..]);
-            let Content { tag, value, expiry } = part.block.content(i);
-            match (tag, content) {
-                (Tag::Tombstone, _) if fault!("forget_change") => {}
-                (Tag::Tombstone, _) => self.part.remove(&key, old),
-                (_, FeedContent::Keys) => self.part.put_key(&key, expiry),
+            let record = part.block.content(i);
+            match record.tag {
                 // The table is fed with values only now. A merge that is made again knows.
-                (Tag::Operand, _) => return Err(conflict_error(&table.name)),
-                (Tag::Put | Tag::Expiring, _) => self.part.put(&key, value, old, expiry),
-                (Tag::Large, _) => self.part.put(&key, &engine.values.read(value)?, old, expiry),
+                Tag::Operand if content != FeedContent::Keys => return Err(conflict_error(&table.name)),
+                Tag::Large if content != FeedContent::Keys => {
+                    let value = &engine.values.read(record.value)?;
+                    self.part.change(content, &key, Content { value, ..record }, old);
+                }
+                _ => self.part.change(content, &key, record, old),
             }
             self.break_if_long(table, out)?;
         }

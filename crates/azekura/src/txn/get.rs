@@ -125,10 +125,27 @@ pub(crate) fn lookup<'a, R>(
 }
 
 /// What the memtable says of a key.
-enum InMemory<'a> {
+pub(super) enum InMemory<'a> {
     Record(Tag, &'a [u8]),
     /// Deleted by a range.
     Hidden,
+}
+
+/// Has the processor fetch what `in_memory` will read first for a key of this hash.
+#[inline(always)]
+pub(super) fn prefetch_in_memory(t: &TableState, hash: u64) {
+    t.chunks.iter().chain(t.frozen.iter()).for_each(|chunk| chunk.prefetch_filter(hash));
+}
+
+/// Looks a key up in the memtable only.
+pub(super) fn in_memory<'a>(
+    t: &'a TableState,
+    seq: u64,
+    key: SortKey<'_>,
+    hash: u64,
+) -> Option<InMemory<'a>> {
+    let sought = Sought { key, seq, kind: t.kind, hash: Cell::new(Some(hash)) };
+    in_active(t, seq, key).or_else(|| in_chunks(t, &sought))
 }
 
 fn in_active<'a>(t: &'a TableState, seq: u64, key: SortKey<'_>) -> Option<InMemory<'a>> {

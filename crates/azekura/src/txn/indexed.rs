@@ -133,11 +133,25 @@ impl WriteTxn {
     #[cold]
     #[inline(never)]
     pub(super) fn reindex(&mut self, table: &Table, key: &[u8], new: Option<(&[u8], Expiry)>) -> Result<()> {
-        let Some(list) = self.buffer(table)?.indexes.clone() else { return Ok(()) };
+        if self.buffer(table)?.indexes.is_none() {
+            return Ok(());
+        }
         // What has expired needs no care: so have its entries.
         let old = self.get_expiring(table, key, |value, expiry| (value.to_vec(), expiry))?;
-        let (was, expiry) = (old.as_ref().map(|old| old.1), new.map_or(Expiry::NEVER, |new| new.1));
-        let values = (old.as_ref().map(|old| old.0.as_slice()), new.map(|new| new.0));
+        self.reindex_from(table, key, old.as_ref().map(|(value, expiry)| (value.as_slice(), *expiry)), new)
+    }
+
+    /// As `reindex`, where the old value is known, and counts as read.
+    pub(super) fn reindex_from(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        old: Option<(&[u8], Expiry)>,
+        new: Option<(&[u8], Expiry)>,
+    ) -> Result<()> {
+        let Some(list) = self.buffer(table)?.indexes.clone() else { return Ok(()) };
+        let (was, expiry) = (old.map(|old| old.1), new.map_or(Expiry::NEVER, |new| new.1));
+        let values = (old.map(|old| old.0), new.map(|new| new.0));
         let mut indexed = std::mem::take(&mut self.indexed);
         indexed.changes.clear();
         indexed.bytes.clear();

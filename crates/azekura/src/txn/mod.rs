@@ -14,6 +14,7 @@ mod local;
 pub(crate) mod many;
 mod merging;
 mod own;
+mod puts;
 mod read;
 mod reading;
 mod savepoint;

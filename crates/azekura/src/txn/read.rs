@@ -331,7 +331,17 @@ impl ReadTxn {
         &self,
         table: &Table,
         keys: &[K],
-        f: impl FnMut(usize, Option<&[u8]>),
+        mut f: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        self.get_many_expiring(table, keys, |i, found| f(i, found.map(|(value, _)| value)))
+    }
+
+    /// As `get_many_with`, with the times at which the records expire.
+    pub(super) fn get_many_expiring<K: AsRef<[u8]>>(
+        &self,
+        table: &Table,
+        keys: &[K],
+        f: impl FnMut(usize, Option<(&[u8], Expiry)>),
     ) -> Result<()> {
         let t = self.snapshot.newer(self.state_of(table)?, self.engine())?;
         let (state, seq, now) = (self.snapshot.state(), self.snapshot.seq(), || self.now());

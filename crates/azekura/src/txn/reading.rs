@@ -231,7 +231,42 @@ impl WriteTxn {
     /// # Errors
     /// As [`ReadTxn::get_many`].
     pub fn get_many<K: AsRef<[u8]>>(&self, table: &Table, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        keys.iter().map(|k| self.get(table, k)).collect()
+        self.db.expect(table)?;
+        let (mut out, mut places, mut asked) = (vec![None; keys.len()], Vec::new(), Vec::new());
+        for (i, key) in keys.iter().map(K::as_ref).enumerate() {
+            if self.is_untouched(table, key) {
+                places.push(i);
+                asked.push(key);
+            } else {
+                out[i] = self.get(table, key)?;
+            }
+        }
+        self.snapshot_of_many(table, &asked, |i, found| out[places[i]] = found.map(|(v, _)| v.to_vec()))?;
+        Ok(out)
+    }
+
+    /// Calls `f` with what the snapshot has of each key, and when it expires. The keys count as read.
+    pub(super) fn snapshot_of_many(
+        &self,
+        table: &Table,
+        keys: &[&[u8]],
+        f: impl FnMut(usize, Option<(&[u8], Expiry)>),
+    ) -> Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        for key in keys {
+            let mut buf = KeyBuf::new();
+            self.track(table, table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf));
+        }
+        self.snapshot().get_many_expiring(table, keys, f)
+    }
+
+    /// Whether the snapshot says what a key has.
+    pub(super) fn is_untouched(&self, table: &Table, key: &[u8]) -> bool {
+        let mut buf = KeyBuf::new();
+        let sort = table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf);
+        matches!(self.own_write(table, sort), OwnWrite::Untouched)
     }
 
     /// Whether a key is there.

@@ -309,7 +309,7 @@ impl WriteTxn {
     }
 
     /// When a record that is put now expires, if nothing else is said.
-    fn usual_expiry(&mut self, table: &Table) -> Result<Expiry> {
+    pub(super) fn usual_expiry(&mut self, table: &Table) -> Result<Expiry> {
         match self.buffer(table)?.ttl_ms {
             0 => Ok(Expiry::NEVER),
             ttl_ms => Ok(Expiry::at(self.now().saturating_add(ttl_ms))),

@@ -53,7 +53,7 @@ impl Peer for AzekuraPeer {
     fn configuration(&self) -> String {
         "memory_bytes(budget), durability Eventual, or Sync when durable; nothing else set; db.flush() \
          before closing; one read snapshot a phase, the table's own get beside a writer; for the index \
-         workload an index of v[0..8]:u64be; for the ttl workload a table that says how long records live; \
+         workload an index of v[0..8]:u64be, and WriteTxn::put_many of 256 records; for the ttl workload a table that says how long records live; \
          WriteTxn::merge for the counters; for the feed workload set_feed(Values), read by Db::feed; \
          Db::backup and Repository::restore"
             .to_owned()
@@ -107,7 +107,7 @@ impl AzekuraStore {
 
 impl Store for AzekuraStore {
     fn writer(&self) -> Result<Box<dyn Writer + '_>> {
-        Ok(Box::new(AzekuraWriter { store: self, txn: None }))
+        Ok(Box::new(AzekuraWriter { store: self, txn: None, waiting: Vec::new(), ends: Vec::new() }))
     }
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
@@ -144,14 +144,33 @@ impl Store for AzekuraStore {
     }
 }
 
+/// So many records of a table with an index are put by one call.
+const TOGETHER: usize = 256;
+
 struct AzekuraWriter<'store> {
     store: &'store AzekuraStore,
     txn: Option<WriteTxn>,
+    /// Records of a table with an index, to be put together: their keys and values, and where each ends.
+    waiting: Vec<u8>,
+    ends: Vec<(usize, usize)>,
 }
 
 impl AzekuraWriter<'_> {
     fn no_transaction(&self) -> Failure {
         Failure::peer(self.store.name, "WriteTxn", &"no transaction was begun")
+    }
+
+    fn put_waiting(&mut self) -> Result<()> {
+        let Some(txn) = &mut self.txn else { return Err(self.no_transaction()) };
+        let mut start = 0;
+        let records = self.ends.drain(..).map(|(key_end, end)| {
+            let key = &self.waiting[start..key_end];
+            start = end;
+            (key, &self.waiting[key_end..end])
+        });
+        let put = txn.put_many(&self.store.table, records);
+        self.waiting.clear();
+        put.map_err(self.store.failed("WriteTxn::put_many"))
     }
 }
 
@@ -164,6 +183,13 @@ impl Writer for AzekuraWriter<'_> {
 
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.store.index.is_some() {
+            self.waiting.extend_from_slice(key);
+            let key_end = self.waiting.len();
+            self.waiting.extend_from_slice(value);
+            self.ends.push((key_end, self.waiting.len()));
+            return if self.ends.len() < TOGETHER { Ok(()) } else { self.put_waiting() };
+        }
         match &mut self.txn {
             Some(txn) => txn.put(&self.store.table, key, value).map_err(self.store.failed("WriteTxn::put")),
             None => Err(self.no_transaction()),
@@ -190,6 +216,9 @@ impl Writer for AzekuraWriter<'_> {
 
     #[inline]
     fn commit(&mut self) -> Result<()> {
+        if !self.ends.is_empty() {
+            self.put_waiting()?;
+        }
         match self.txn.take() {
             Some(txn) => txn.commit().map_err(self.store.failed("WriteTxn::commit")),
             None => Err(self.no_transaction()),

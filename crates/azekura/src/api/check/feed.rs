@@ -27,7 +27,7 @@ impl Check<'_> {
         let gone = records.trimmed()?;
         let mut marks = records.walk(mark_key(0), b"n".to_vec())?;
         let mut mark = next_mark(&mut marks)?;
-        let mut parts = records.walk(part_key(0, 0), b"e".to_vec())?;
+        let mut parts = records.walk(part_key(0, 0).to_vec(), b"e".to_vec())?;
         let (mut bytes, mut last) = (gone.total_bytes, (0, 0));
         loop {
             let part = parts.next()?;

@@ -268,7 +268,8 @@ impl Feed {
         let records = self.db.feed_records(&state).ok_or_else(|| no_feed(&self.db.engine.opened.path))?;
         expect_kept(&records, self.next.0 - 1)?;
         let mut bytes = 0;
-        let mut walk = records.walk(part_key(self.next.0, self.next.1), part_key(newest + 1, 0))?;
+        let mut walk =
+            records.walk(part_key(self.next.0, self.next.1).to_vec(), part_key(newest + 1, 0).to_vec())?;
         while bytes < AHEAD_BYTES {
             let Some((key, value)) = walk.next()? else {
                 self.next = (newest + 1, 0);

@@ -174,7 +174,7 @@ impl FeedRecords<'_> {
         }
         let last = *tally.marks.back().unwrap_or(&tally.trimmed);
         tally.total_bytes = last.total_bytes;
-        let mut parts = self.walk(part_key(last.commit.saturating_add(1), 0), b"e".to_vec())?;
+        let mut parts = self.walk(part_key(last.commit.saturating_add(1), 0).to_vec(), b"e".to_vec())?;
         while let Some((_, value)) = parts.next()? {
             tally.total_bytes += value.len() as u64;
         }

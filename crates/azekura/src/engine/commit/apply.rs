@@ -14,7 +14,7 @@ use crate::engine::state::{ActiveBuf, State, TableState, publish};
 use crate::format::block::Tag;
 use crate::format::expiry::Content;
 use crate::format::operand::{Operand, STORED_BYTES, is_long};
-use crate::log::Log;
+use crate::log::{Inserted, Log};
 use crate::memtable::pool::Pool;
 use crate::values::Segment;
 use std::sync::Arc;
@@ -80,8 +80,42 @@ impl Commit {
         let active = self.active_for(&part, state_now, &mut next, to.pool)?;
         let table = part.table;
         let payload_bytes = self.insert(&active, seq, part)?;
+        let own = Inserted { table, list: &active.list, nodes: &self.nodes, payload_bytes };
         // SAFETY: `insert` has noted what the buffer's inserts gave. It is not reset while this has it.
-        unsafe { log.add_inserted(seq, table, &active.list, &self.nodes, payload_bytes) };
+        unsafe { log.add_inserted(seq, own, None) };
+        match next {
+            None => state_now.show(seq),
+            next => publish(to.state, seq, next),
+        }
+        Ok(())
+    }
+
+    /// As `apply_small`, with a record for the feed's table: the key, and what is `told`.
+    pub(super) fn apply_told(
+        &mut self,
+        to: &Memtables<'_>,
+        state_now: &State,
+        log: &Log,
+        seq: u64,
+        (part, feed, key): (BatchPart, u32, &[u8]),
+    ) -> Result<()> {
+        let mut next: Option<State> = None;
+        let active = self.active_for(&part, state_now, &mut next, to.pool)?;
+        let told_bytes = key.len() + self.told.bytes().len();
+        let feeding = self.active_with_room(feed, (1, told_bytes), state_now, &mut next, to.pool)?;
+        let table = part.table;
+        let payload_bytes = self.insert(&active, seq, part)?;
+        let before = feeding.bytes();
+        // SAFETY: the commit lock is held (`self` is what it guards), so this is the only insert, and the
+        // last one happened before the lock was taken.
+        let node = unsafe { feeding.list.insert(key, seq, Tag::Put as u8, self.told.bytes()) };
+        debug_assert!(node.is_some(), "`fits` promised room");
+        self.live_bytes += feeding.bytes() - before;
+        let own = Inserted { table, list: &active.list, nodes: &self.nodes, payload_bytes };
+        let told =
+            Inserted { table: feed, list: &feeding.list, nodes: node.as_slice(), payload_bytes: told_bytes };
+        // SAFETY: the buffers' inserts have just given these. Neither is reset while this has it.
+        unsafe { log.add_inserted(seq, own, Some(told)) };
         match next {
             None => state_now.show(seq),
             next => publish(to.state, seq, next),
@@ -112,8 +146,19 @@ impl Commit {
         next: &mut Option<State>,
         pool: &Arc<Pool>,
     ) -> Result<CountedArc<ActiveBuf>> {
-        let (records, bytes) = (part.block.len(), part.block.bytes());
-        let table = next.as_ref().unwrap_or(state_now).table(part.table)?;
+        self.active_with_room(part.table, (part.block.len(), part.block.bytes()), state_now, next, pool)
+    }
+
+    /// The active buffer of a table, with room for so many records with so many bytes.
+    fn active_with_room(
+        &mut self,
+        table: u32,
+        (records, bytes): (usize, usize),
+        state_now: &State,
+        next: &mut Option<State>,
+        pool: &Arc<Pool>,
+    ) -> Result<CountedArc<ActiveBuf>> {
+        let table = next.as_ref().unwrap_or(state_now).table(table)?;
         if let Some(active) = table.active.as_ref().filter(|a| a.list.fits(records, bytes)) {
             return Ok(active.clone());
         }

@@ -5,6 +5,7 @@ use crate::base::sync::CountedArc;
 use crate::engine::fed::FeedTally;
 use crate::engine::history::History;
 use crate::engine::state::{ACTIVE_BYTES_MAX, ActiveBuf};
+use crate::format::feed::PartWriter;
 use crate::memtable::active::{Active, Node};
 
 /// Active buffers that wait to be used again, at least.
@@ -31,6 +32,10 @@ pub(in crate::engine) struct Commit {
     spares_max: usize,
     /// What a commit has inserted.
     pub(super) nodes: Vec<Node>,
+    /// What it tells the feed.
+    pub(in crate::engine) told: PartWriter,
+    /// A key of that.
+    pub(in crate::engine) told_key: Vec<u8>,
     /// The table of the last commit that was to a single one.
     pub(super) last_table: u32,
     /// Tables that have got a chunk and may have too many now.
@@ -56,6 +61,8 @@ impl Commit {
             spare: Vec::new(),
             spares_max: SPARES_MIN.max(memtable_bytes / usize_of(ACTIVE_BYTES_MAX) * SPARE_MEMTABLES),
             nodes: Vec::new(),
+            told: PartWriter::default(),
+            told_key: Vec::new(),
             last_table: 0,
             chunk_added: Vec::new(),
             touched: Vec::new(),

@@ -36,17 +36,33 @@ const RECORD_BYTES_MIN: usize = 64;
 pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) -> Option<BatchPart> {
     let before = std::mem::take(&mut commit.last_table);
     let [part] = batch.parts.as_slice() else { return None };
-    let (records, bytes) = (part.block.len(), part.block.bytes());
-    // (What stands in the buffer of an operand is more than that.)
-    let is_small =
-        records > 0 && !part.is_chunk(state.dials(part.table)) && part.block.folding() == Folding::None;
-    if !is_small || !batch.changes().is_empty() || !part.segments.is_empty() {
+    if !is_small(state, part) || !batch.changes().is_empty() {
         return None;
     }
     commit.last_table = part.table;
-    let is_counted = records == 1 || bytes >= RECORD_BYTES_MIN * records;
-    let suits = is_counted && (before == part.table || bytes >= APART_BYTES_MIN);
+    let suits = is_counted(part) && (before == part.table || part.block.bytes() >= APART_BYTES_MIN);
     if suits { batch.parts.pop() } else { None }
+}
+
+/// Whether the log may refer to what will stand of a part in an active buffer.
+fn is_small(state: &State, part: &BatchPart) -> bool {
+    // (What stands in the buffer of an operand is more than that.)
+    !part.block.is_empty()
+        && part.segments.is_empty()
+        && !part.is_chunk(state.dials(part.table))
+        && part.block.folding() == Folding::None
+}
+
+/// Whether what the queue counts of a part is about what it takes in the buffer.
+fn is_counted(part: &BatchPart) -> bool {
+    part.block.len() == 1 || part.block.bytes() >= RECORD_BYTES_MIN * part.block.len()
+}
+
+/// The part of a batch that writes to one table only, if the log may refer to it and to what it tells the
+/// feed.
+pub(super) fn small_told<'a>(state: &State, batch: &'a Batch) -> Option<&'a BatchPart> {
+    let [part] = batch.parts.as_slice() else { return None };
+    (is_small(state, part) && is_counted(part) && batch.changes().is_empty()).then_some(part)
 }
 
 /// Queues a batch for the log and makes its parts ready for the memtable.

@@ -4,7 +4,7 @@ use super::apply::Memtables;
 use super::committer::Committer;
 use super::guarded::Commit;
 use super::order;
-use super::queue::{Ready, log_batch, recovered, take_small};
+use super::queue::{Ready, log_batch, recovered, small_told, take_small};
 use crate::base::error::Result;
 use crate::base::life::Life;
 use crate::base::poison::Poison;
@@ -16,6 +16,7 @@ use crate::engine::fed::Feeding;
 use crate::engine::freeze::Freezer;
 use crate::engine::mirrored::Mirrored;
 use crate::engine::state::{State, TableState};
+use crate::format::feed::part_key;
 use std::sync::Arc;
 
 /// Brings commits to the log and the memtables. It writes nothing to the file but, for a group, the log.
@@ -72,6 +73,32 @@ impl CommitSteps<'_> {
         let seq = commit.sequence(&state, batch)?;
         commit.feed(seq, batch);
         Ok(seq)
+    }
+
+    /// All steps of a small commit that is not durable when it is visible, and of which the feed is told, or
+    /// none of them: what it tells is gathered here, if it is as little as one record. `hash_seed` is the
+    /// file's.
+    pub(super) fn commit_told(
+        &self,
+        commit: &mut Commit,
+        batch: &mut Batch,
+        hash_seed: u64,
+    ) -> Result<Option<u64>> {
+        self.committer.check_open()?;
+        let Freezer { state, log, .. } = self.freezer;
+        let state = state.load();
+        let Some(part) = small_told(&state, batch).filter(|_| batch.reads.is_none()) else { return Ok(None) };
+        let fed = self.feed.load();
+        let Some(told) = commit.tell(&state, &fed, part, hash_seed)? else { return Ok(None) };
+        let sequenced =
+            self.catalog.operators.expect(&state, batch).and_then(|()| commit.sequence(&state, batch));
+        let seq = sequenced.inspect_err(|_| batch.give_back())?;
+        commit.feed.total_bytes = told.now.total_bytes;
+        let part = batch.parts.swap_remove(0);
+        let key = part_key(told.now.commit, 0);
+        commit.apply_told(&self.memtables(true), &state, log, seq, (part, told.table, &key))?;
+        self.freezer.rotate_if_full(commit)?;
+        Ok(Some(seq))
     }
 
     /// Queues a commit for the log, and makes its parts ready for the memtables.

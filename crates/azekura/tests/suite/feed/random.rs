@@ -4,6 +4,7 @@ use super::{Map, Replica, contents, options};
 use crate::common::{Rng, doing};
 use azekura::{Db, Durability, FeedContent, Options, TableKind};
 use sim::disk::{Disk, Keep};
+use std::time::Duration;
 
 const PATH: &str = "feed.azk";
 const TABLES: [(&str, TableKind, FeedContent); 4] = [
@@ -16,7 +17,11 @@ const TABLES: [(&str, TableKind, FeedContent); 4] = [
 fn random_options(rng: &mut Rng) -> Options {
     let durability = if rng.one_in(2) { Durability::Sync } else { Durability::Eventual };
     let memtable = (64 << 10) << rng.below(4);
-    options().durability(durability).memtable_bytes(memtable).large_value_bytes(64 << rng.below(6))
+    // With threads eventual commits wait in memory, and small ones tell what they change under the lock.
+    let is_waiting = rng.one_in(2);
+    let delay = Duration::from_millis(1 + rng.below(50));
+    let options = options().threads(is_waiting).eventual_delay(delay);
+    options.durability(durability).memtable_bytes(memtable).large_value_bytes(64 << rng.below(6))
 }
 
 fn key(rng: &mut Rng) -> Vec<u8> {

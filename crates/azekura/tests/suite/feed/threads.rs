@@ -115,3 +115,79 @@ fn no_commit_passes_a_table_by_that_comes_to_the_feed() {
         });
     }
 }
+
+type Told = (String, Vec<u8>, Option<Vec<u8>>, bool);
+
+/// What the feed tells after a commit: table, key, value, and whether it expires.
+fn told(db: &Db, after: u64) -> Vec<Told> {
+    let (mut feed, mut all) = (db.feed(after).unwrap(), Vec::new());
+    while let Some(change) = feed.next().unwrap() {
+        let (key, value) = match change.kind {
+            ChangeKind::Put { key, value, old: None } => (key, value.map(<[u8]>::to_vec)),
+            ChangeKind::Remove { key, old: None } => (key, Some(b"removed".to_vec())),
+            other => panic!("{other:?}"),
+        };
+        let told = (change.table.to_owned(), key.to_vec(), value, change.expires.is_some());
+        all.push((change.commit, told));
+    }
+    // A hash table has its keys in an order of each file's own.
+    all.sort();
+    all.into_iter().map(|(_, told)| told).collect()
+}
+
+/// One small commit after the other, of both kinds of table and all forms of a change.
+fn write_small(db: &Db) {
+    let [a, b] = ["a", "b"].map(|name| db.open_table(name).unwrap());
+    for i in 0..400u64 {
+        let t = if i % 3 == 0 { &a } else { &b };
+        let (key, value) = (i % 50, vec![i as u8; 8 + i as usize % 500]);
+        match i % 7 {
+            0 => t.remove(key.to_be_bytes()).unwrap(),
+            1 => t.put_for(key.to_be_bytes(), &value, Duration::from_secs(3600)).unwrap(),
+            2 => t.put_many((0..4).map(|j| (format!("key {}", key + j), &value))).unwrap(),
+            _ => t.put(key.to_be_bytes(), &value).unwrap(),
+        }
+    }
+}
+
+/// Whether what is told is gathered before the commit lock or under it, it is the same, also after recovery,
+/// and what is too much is forgotten.
+#[test]
+fn small_commits_are_told_as_durable_ones_are() {
+    for (content, kept) in [(FeedContent::Values, 200_000), (FeedContent::Keys, 20_000)] {
+        let mut all = Vec::new();
+        for durability in [Durability::Sync, Durability::Eventual] {
+            let disk = sim::disk::Disk::new();
+            let options = || {
+                let delay = Duration::from_secs(600);
+                options().threads(true).eventual_delay(delay).durability(durability)
+            };
+            let db = Db::open_on(&disk, "/f.azk", options()).unwrap();
+            for (name, kind) in [("a", TableKind::Ordered), ("b", TableKind::Hash)] {
+                db.create_table(name, kind).unwrap().set_feed(Some(content)).unwrap();
+            }
+            let begin = newest(&db);
+            write_small(&db);
+            db.sync().unwrap();
+            let live = told(&db, begin);
+            let cut = disk.after_cut(sim::disk::Keep::None, &mut sim::rng::Rng(kept));
+            db.close().unwrap();
+            let db = Db::open_on(&cut, "/f.azk", options()).unwrap();
+            assert_eq!(told(&db, begin), live, "after a cut");
+            assert!(db.check(|_| {}).unwrap().problems.is_empty());
+            // What is told from here on goes beyond what is kept.
+            db.set_feed_limits(kept, None).unwrap();
+            (0..10).for_each(|_| write_small(&db));
+            db.sync().unwrap();
+            let info = db.feed_info().unwrap().unwrap();
+            assert!(info.oldest > begin + 3000, "{info:?}");
+            assert!(info.newest > info.oldest + 300, "{info:?}");
+            assert!(matches!(db.feed(begin), Err(azekura::Error::FeedGap { .. })));
+            assert!(!told(&db, info.oldest).is_empty());
+            assert!(db.check(|_| {}).unwrap().problems.is_empty());
+            db.close().unwrap();
+            all.push(live);
+        }
+        assert_eq!(all[0], all[1], "{content:?}");
+    }
+}

@@ -207,6 +207,17 @@ impl World {
                     assert_eq!(map.remove(&key), Some(value));
                 }
             }
+            11 => {
+                // More than one group, with keys that come again.
+                let many: Vec<_> = (0..self.rng.below(80)).map(|_| (self.key(), self.value())).collect();
+                txn.put_many(t, many.iter().map(|(key, value)| (key, value))).unwrap();
+                map.extend(many);
+            }
+            12 => {
+                let keys: Vec<_> = (0..self.rng.below(80)).map(|_| self.key()).collect();
+                let found = txn.get_many(t, &keys).unwrap();
+                assert!(keys.iter().zip(&found).all(|(key, found)| map.get(key) == found.as_ref()));
+            }
             _ => {
                 txn.put(t, &key, &value).unwrap();
                 map.insert(key, value);

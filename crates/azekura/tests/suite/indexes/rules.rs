@@ -470,3 +470,27 @@ fn many_unique_values_are_compared_with_those_around_them() {
         assert_eq!(db.check(|_| {}).unwrap().problems, [""; 0]);
     }
 }
+
+/// Old values that others write meanwhile are a conflict, however they were read, and what comes before a
+/// record that is refused is in the transaction.
+#[test]
+fn records_that_are_put_together_are_put_as_one_by_one() {
+    let (db, t) = with_index("v");
+    t.put_many((0..100u32).map(|i| (i.to_be_bytes(), "old"))).unwrap();
+    let mut txn = db.write();
+    txn.put_many(&t, (0..100u32).map(|i| (i.to_be_bytes(), "new"))).unwrap();
+    t.put(70u32.to_be_bytes(), "other").unwrap();
+    assert!(matches!(txn.commit(), Err(Error::Conflict { .. })));
+    assert_eq!((keys_with(&t, "old"), keys_with(&t, "other"), keys_with(&t, "new")), (99, 1, 0));
+    let mut txn = db.write();
+    let long = vec![0; KEY_BYTES_MAX + 1];
+    let records = (0..40u32).map(|i| (i.to_be_bytes().to_vec(), "new")).chain([(long, "x")]);
+    let refused = txn.put_many(&t, records);
+    assert!(matches!(refused, Err(Error::TooLarge { what: "key", .. })), "{refused:?}");
+    txn.commit().unwrap();
+    assert_eq!((keys_with(&t, "old"), keys_with(&t, "new"), keys_with(&t, "other")), (59, 40, 1));
+}
+
+fn keys_with(t: &Table, value: &str) -> u64 {
+    t.index("i").unwrap().count(&[value.into()]).unwrap()
+}
