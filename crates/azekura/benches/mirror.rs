@@ -6,8 +6,9 @@
 //! pipe between them (`pipe`), as `azekura follow` and `azekura stream` are. A record is late by the time
 //! from when its commit has returned (`late`: which is not durable then; `durable`: which is) until it is in
 //! the mirror, durably and to be read. `sync`: durable commits without a mirror, beside one, and beside one
-//! for which they wait. `shipped` (by a thread alone): bytes that went to the mirror for those that were
-//! changed. `bulk` (likewise): a load without the log, as it is, and one of which all is logged.
+//! for which they wait. `shipped`: bytes that went to the mirror for those that were changed; through a pipe,
+//! all that came out of it. `bulk` (by a thread alone): a load without the log, as it is, and one of which
+//! all is logged.
 
 #[path = "mirror/shipped.rs"]
 mod shipped;
@@ -16,7 +17,7 @@ use azekura::{CopyOptions, Db, Durability, Mirror, MirrorPipe, Options, Table, T
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -70,8 +71,8 @@ fn main() -> Result<()> {
             if is_wanted("sync") {
                 synchronous(&dir, *way)?;
             }
-            if is_wanted("shipped") && *way == Way::File {
-                shipped::shipped(&dir)?;
+            if is_wanted("shipped") {
+                shipped::shipped(&dir, *way)?;
             }
             if is_wanted("bulk") && *way == Way::File { shipped::bulks(&dir) } else { Ok(()) }
         })();
@@ -91,17 +92,17 @@ fn stream(path: &Path) -> azekura::Result<()> {
     }
 }
 
+/// Starts it, and gives what it is asked and what it answers.
+fn streaming(path: &Path) -> Result<(ChildStdin, ChildStdout)> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("stream").arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut streaming = command.spawn()?;
+    streaming.stdin.take().zip(streaming.stdout.take()).ok_or_else(|| "no pipe".into())
+}
+
 /// The process at the mirror's end of the pipe. It says which commit the mirror has when, a line each.
 fn follow(path: &Path, to: &Path, synchronous: bool) -> Result<()> {
-    let mut streaming = Command::new(std::env::current_exe()?)
-        .arg("stream")
-        .arg(path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let (Some(ask), Some(answers)) = (streaming.stdin.take(), streaming.stdout.take()) else {
-        return Err("no pipe".into());
-    };
+    let (ask, answers) = streaming(path)?;
     let pipe = MirrorPipe::new(answers, ask)?;
     let mut mirror = pipe.mirror(to, CopyOptions::default())?;
     mirror.synchronous(synchronous);

@@ -1,10 +1,13 @@
 //! How much goes to a mirror: for what was changed, and for a bulk load.
 
-use super::{DELAY, Result, TURNS, random};
-use azekura::{CopyOptions, Db, Durability, Mirror, Options, Table, TableKind};
+use super::{DELAY, Result, TURNS, Way, random, streaming};
+use azekura::{CopyOptions, Db, Durability, Mirror, MirrorPipe, MirrorStatus, Options, Table, TableKind};
 use std::fs;
+use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::ChildStdout;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Records of which one in so many is updated, or appended, and those of a bulk.
@@ -16,14 +19,52 @@ const RECORD_BYTES: u64 = 16;
 /// Idle time in which the writer flushes, merges and moves what it has.
 const IDLE: Duration = Duration::from_secs(5);
 
+/// A mirror, and what comes out of its pipe, if it has one.
+struct Kept {
+    mirror: Mirror,
+    came: Came,
+}
+
+#[derive(Clone)]
+struct Came(Option<Arc<AtomicU64>>);
+
+impl Came {
+    fn bytes(&self, status: &MirrorStatus) -> u64 {
+        self.0.as_ref().map_or(status.copied_bytes, |came| came.load(Ordering::Relaxed))
+    }
+}
+
+/// Counts what comes out of a pipe.
+struct Counted(ChildStdout, Arc<AtomicU64>);
+
+impl Read for Counted {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.0.read(buf)?;
+        self.1.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+impl Kept {
+    fn open(path: &Path, to: &Path, way: Way) -> Result<Kept> {
+        if way == Way::File {
+            return Ok(Kept { mirror: Mirror::open(path, to, CopyOptions::default())?, came: Came(None) });
+        }
+        let ((ask, answers), came) = (streaming(path)?, Arc::new(AtomicU64::new(0)));
+        let pipe = MirrorPipe::new(Counted(answers, came.clone()), ask)?;
+        Ok(Kept { mirror: pipe.mirror(to, CopyOptions::default())?, came: Came(Some(came)) })
+    }
+}
+
 /// Bytes that go to a mirror for those that were changed.
-pub(super) fn shipped(dir: &Path) -> Result<()> {
+pub(super) fn shipped(dir: &Path, way: Way) -> Result<()> {
+    println!("shipped, {way:?}");
     let (path, to) = (dir.join("shipped.azk"), dir.join("shipped-mirror.azk"));
     let db = Db::open(&path, Options::new().durability(Durability::Eventual).eventual_delay(DELAY))?;
     let table = db.table("t", TableKind::Ordered)?;
     put(&db, &table, SHIPPED_RECORDS, BULK_BATCH, random)?;
     db.compact()?;
-    let mut mirror = Mirror::open(&path, &to, CopyOptions::default())?;
+    let mut mirror = Kept::open(&path, &to, way)?;
     let changed = SHIPPED_RECORDS / CHANGED_PART;
     ship(&mut mirror, &db, 0, 0, "built", || Ok(()))?;
     for (round, batch) in [(1, 1000), (2, 1)] {
@@ -56,7 +97,7 @@ fn put(db: &Db, table: &Table, count: u64, batch: u64, key: impl Fn(u64) -> u64)
 /// Does something beside a mirror, and says what has gone to it: until it has these commits and is level, and
 /// in some idle time after that.
 fn ship(
-    mirror: &mut Mirror,
+    Kept { mirror, came }: &mut Kept,
     db: &Db,
     commits: u64,
     records: u64,
@@ -64,13 +105,13 @@ fn ship(
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let (over, before, written) = (AtomicBool::new(false), mirror.status(), db.stats().written_bytes);
-    let mut level = None;
+    let (mut level, came_before) = (None, came.bytes(&before));
     let ended = std::thread::scope(|scope| {
         let beside = scope.spawn(|| {
             mirror.run(|status| {
                 let is_there = status.is_level() && status.commit >= before.commit + commits;
                 if level.is_none() && over.load(Ordering::Relaxed) && is_there {
-                    level = Some((Instant::now(), status.copied_bytes - before.copied_bytes));
+                    level = Some((Instant::now(), came.bytes(status) - came_before));
                 }
                 level.is_none_or(|(at, _)| at.elapsed() < IDLE)
             })
@@ -83,13 +124,15 @@ fn ship(
     })?;
     let (at, bytes) = level.ok_or("the mirror has never been level")?;
     let per = (records > 0).then(|| bytes as f64 / (records * RECORD_BYTES) as f64);
+    let status = mirror.status();
     println!(
-        "{what}: {:.2} MB shipped until it was level, {:.1} s later{}; {:.1} MB in idle time; the \
-         database's own disk got {:.1} MB, and the file has {:.1} MB",
+        "{what}: {:.2} MB shipped until it was level, {:.1} s later{}; {:.1} MB in idle time; {:.1} MB were moved within the \
+         mirror, the database's own disk got {:.1} MB, and the file has {:.1} MB",
         mb(bytes),
         at.saturating_duration_since(ended).as_secs_f64(),
         per.map_or_else(String::new, |per| format!(", {per:.2} for each changed")),
-        mb(mirror.status().copied_bytes - before.copied_bytes - bytes),
+        mb(came.bytes(&status) - came_before - bytes),
+        mb(status.moved_bytes - before.moved_bytes),
         mb(db.stats().written_bytes - written),
         mb(db.stats().file_bytes)
     );
@@ -129,8 +172,8 @@ fn bulk(path: &Path, durability: Durability, what: &str, is_mirrored: bool) -> R
         Ok(())
     };
     if is_mirrored {
-        let mut mirror = Mirror::open(path, path.with_extension("mirror"), CopyOptions::default())?;
-        mirror.run(|status| !status.is_level())?;
+        let mut mirror = Kept::open(path, &path.with_extension("mirror"), Way::File)?;
+        mirror.mirror.run(|status| !status.is_level())?;
         ship(&mut mirror, &db, BULK_RECORDS.div_ceil(BULK_BATCH), BULK_RECORDS, "  to the mirror", load)?;
     } else {
         load()?;

@@ -1,7 +1,7 @@
 //! The log of a checkpoint, read frame by frame: what each frame brings, and which are durable.
 
+use super::copied::Piece;
 use super::named::Segments;
-use super::spans::Piece;
 use crate::base::error::Result;
 use crate::engine::Admission;
 use crate::format::frame::{HEADER_BYTES, RecordPart};
@@ -113,6 +113,11 @@ impl LogReader {
     /// The state before is of no use any more.
     pub(super) fn forget_before(&mut self) {
         self.before = None;
+    }
+
+    /// Whether a piece of a value segment stands where the log, or the manifest, has the segment.
+    pub(super) fn has_placed(&self, id: u32, piece: &Piece) -> bool {
+        self.segments.has_placed(id, piece)
     }
 
     /// Reads what frames there are, up to a limit. Says whether there was one.

@@ -13,6 +13,7 @@ use super::places::goal_of;
 use super::source::MirrorSource;
 use crate::base::error::{Error, Result};
 use crate::format::manifest::Manifest;
+use crate::format::point::PartId;
 use crate::format::superblock::{Role, Superblock};
 
 impl Mirror {
@@ -48,9 +49,14 @@ impl Mirror {
         dest.reach(end)?;
         let lacking: u64 = pieces.iter().flat_map(|p| dest.copied.lacks(p)).map(|p| p.bytes).sum();
         let behind = manifest.flushed_seq.saturating_sub(dest.commit);
+        let common = common_segments(&dest.manifest, &manifest);
         self.gauge.lacks(behind, lacking);
         for piece in &pieces {
-            self.copy(piece, &is_good, told)?;
+            if matches!(piece.part, PartId::Values(id) if !common.contains(&id)) {
+                self.copy(piece, &is_good, told)?;
+            } else {
+                self.copy_or_move(piece, &is_good, told)?;
+            }
             self.dest()?.claim(piece.offset, piece.bytes);
         }
         if let Some(extent) = extent {
@@ -87,6 +93,7 @@ impl Mirror {
         let own = Superblock { role: Role::Mirror, ..block.clone() };
         dest.publish(own, manifest.clone(), commit)?;
         dest.places.keep(&manifest, reach);
+        dest.copied.keep_values(|id, piece| log.has_placed(id, piece));
         for open in manifest.logs.iter().filter(|log| log.end_frame == u64::MAX) {
             dest.vouch(open.chain)?;
         }
@@ -107,7 +114,7 @@ impl Mirror {
         }
         if !is_sure {
             let common = common_segments(&dest.manifest, manifest);
-            dest.copied.keep_values(|id| common.contains(&id));
+            dest.copied.keep_values(|id, _| common.contains(&id));
         }
         Ok(())
     }

@@ -1,14 +1,15 @@
-//! Copying a piece of a run or a value segment, as far as the mirror lacks it.
+//! Copying a piece of a run or a value segment, as far as the mirror lacks it. What it has elsewhere, since
+//! the source has moved it, is copied from there (`moved`).
 //!
 //! A file that was left unfinished, or that has been the mirror until another one is built, may have the
 //! right bytes in the right place already. Where the source is on another machine it is asked for a digest of
 //! what stands there, and bytes are sent only if these differ. Such a source is asked for some steps before
 //! they are wanted, so that a long way to it costs its time once for each piece, and not for each step.
 
+use super::copied::{Piece, Stretch};
 use super::dest::{Going, Stop};
 use super::going::{Mirror, Told};
 use super::source::MirrorSource;
-use super::spans::Piece;
 use crate::base::codec::usize_of64;
 use crate::base::error::{Error, Result};
 use crate::format::point::digest;
@@ -16,7 +17,7 @@ use crate::storage::{File, read_error};
 use std::sync::Arc;
 
 /// So much is copied between two looks at what the caller wants.
-const STEP_BYTES: u64 = 1 << 20;
+pub(super) const STEP_BYTES: u64 = 1 << 20;
 /// So many bytes are asked for before they are wanted.
 const EARLY_BYTES: u64 = 8 << 20;
 /// And in no more questions than these, however short the steps are. They find room in any pipe while the
@@ -24,8 +25,8 @@ const EARLY_BYTES: u64 = 8 << 20;
 const EARLY_STEPS: u64 = 16;
 
 impl Mirror {
-    /// Copies what lacks of a piece. `is_good` says after each read whether the bytes are what they should
-    /// be.
+    /// Copies what lacks of a piece from the source. `is_good` says after each read whether the bytes are
+    /// what they should be. False if nothing lacks.
     pub(super) fn copy(
         &mut self,
         piece: &Piece,
@@ -34,22 +35,55 @@ impl Mirror {
     ) -> Going<bool> {
         let lacking = self.dest()?.copied.lacks(piece);
         let any = !lacking.is_empty();
-        for piece in lacking {
-            let mut steps =
-                Steps { piece, step: self.pace.step_bytes().unwrap_or(STEP_BYTES), at: 0, asked: 0 };
-            self.source.reads_anew()?;
-            while let Some(part) = steps.next() {
-                if !self.find_step(&part, is_good)? {
-                    self.ask_early(&mut steps)?;
-                    self.copy_step(&part, is_good)?;
-                }
-                self.tell();
-                if !told(&self.status()) {
-                    return Err(Stop::Ended);
-                }
+        lacking.into_iter().try_for_each(|piece| self.ship(piece, is_good, told))?;
+        Ok(any)
+    }
+
+    /// The same where what the mirror has elsewhere of the part is surely of the same part.
+    pub(super) fn copy_or_move(
+        &mut self,
+        piece: &Piece,
+        is_good: &dyn Fn(&MirrorSource) -> Result<bool>,
+        told: Told<'_>,
+    ) -> Going<()> {
+        let copied = &self.dest()?.copied;
+        let lacking = copied.lacks(piece);
+        let stretches: Vec<Stretch> = lacking.iter().flat_map(|piece| copied.stretches(piece)).collect();
+        for Stretch { piece, elsewhere } in stretches {
+            let is_here = match elsewhere {
+                Some(there) => self.copy_within(piece, &there, is_good, told)?,
+                None => false,
+            };
+            if !is_here {
+                self.ship(piece, is_good, told)?;
             }
         }
-        Ok(any)
+        Ok(())
+    }
+
+    /// Copies a piece from the source.
+    pub(super) fn ship(
+        &mut self,
+        piece: Piece,
+        is_good: &dyn Fn(&MirrorSource) -> Result<bool>,
+        told: Told<'_>,
+    ) -> Going<()> {
+        let mut steps = Steps { piece, step: self.pace.step_bytes().unwrap_or(STEP_BYTES), at: 0, asked: 0 };
+        self.source.reads_anew()?;
+        while let Some(part) = steps.next() {
+            if !self.find_step(&part, is_good)? {
+                self.ask_early(&mut steps)?;
+                self.copy_step(&part, is_good)?;
+            }
+            self.goes_on(told)?;
+        }
+        Ok(())
+    }
+
+    /// Says how it goes, and whether the caller wants no more.
+    pub(super) fn goes_on(&mut self, told: Told<'_>) -> Going<()> {
+        self.tell();
+        if told(&self.status()) { Ok(()) } else { Err(Stop::Ended) }
     }
 
     fn copy_step(&mut self, part: &Piece, is_good: &dyn Fn(&MirrorSource) -> Result<bool>) -> Going<()> {
@@ -143,9 +177,7 @@ struct Steps {
 
 impl Steps {
     fn part(&self, at: u64) -> Option<Piece> {
-        let bytes = self.step.min(self.piece.bytes.saturating_sub(at));
-        let part = Piece { at: self.piece.at + at, offset: self.piece.offset + at, bytes, ..self.piece };
-        (bytes > 0).then_some(part)
+        Some(self.piece.part_at(at, self.step)).filter(|part| part.bytes > 0)
     }
 
     fn next(&mut self) -> Option<Piece> {

@@ -5,8 +5,9 @@
 //! beside it, synced, and then named by the superblock, copy A first, as every writer does it.
 
 use super::chain::{Arrival, ShownValue};
+use super::copied::{Copied, Piece};
 use super::places::{ChainAt, Places, goal_of};
-use super::spans::{Copied, Piece, Spans};
+use super::spans::Spans;
 use crate::backup::failed;
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
@@ -15,6 +16,7 @@ use crate::base::fault::fault;
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::format::frame::{Frame, NO_RECORD};
 use crate::format::manifest::{LogChain, Manifest};
+use crate::format::point::digest;
 use crate::format::superblock::{INLINE_BYTES_MAX, ManifestAt, PinRules, Superblock};
 use crate::storage::{File, pins_of_others};
 use std::collections::BTreeMap;
@@ -234,7 +236,7 @@ impl Dest {
             && self.has_bytes(bytes, piece.offset);
         if is_there {
             self.unsynced = true;
-            self.copied.note(*piece);
+            self.copied.note(*piece, Some(digest(bytes)));
         }
         is_there
     }
@@ -260,7 +262,7 @@ impl Dest {
     /// Writes a piece, or a part of one.
     pub(super) fn put(&mut self, piece: &Piece, bytes: &[u8]) -> Going<()> {
         self.put_bytes(bytes, piece.offset)?;
-        self.copied.note(*piece);
+        self.copied.note(*piece, Some(digest(bytes)));
         self.file.write_back(piece.offset, piece.bytes);
         Ok(())
     }

@@ -2,11 +2,11 @@
 //! crash leaves in the mirror, what it leads to is there.
 
 use super::chain::Arrival;
+use super::copied::Piece;
 use super::dest::{Going, Stop};
 use super::going::{Mirror, Told};
 use super::places::goal_of;
 use super::source::MirrorSource;
-use super::spans::Piece;
 use crate::base::error::{Error, Result};
 
 impl Mirror {

@@ -184,7 +184,9 @@ impl Mirror {
 
     /// How far it is.
     pub fn status(&self) -> MirrorStatus {
-        self.gauge.status
+        let status = self.gauge.status;
+        let came = self.source.afar.as_ref().map(|afar| afar.came());
+        MirrorStatus { copied_bytes: came.unwrap_or(status.copied_bytes), ..status }
     }
 
     /// None if the caller wants no more.

@@ -40,7 +40,7 @@ pub(super) fn load(path: &Path, file: Arc<dyn File>, block: Superblock) -> Resul
     extent.into_iter().for_each(|e| dest.claim(e.offset, e.len));
     for piece in pieces(&manifest) {
         dest.claim(piece.offset, piece.bytes);
-        dest.copied.note(piece);
+        dest.copied.note(piece, None);
     }
     read_log(&mut dest, file_id, &manifest)?;
     dest.manifest = manifest;
@@ -66,7 +66,7 @@ fn read_log(dest: &mut Dest, file_id: u64, manifest: &Manifest) -> Result<()> {
                     ));
                 }
                 dest.claim(piece.offset, piece.bytes);
-                dest.copied.note(*piece);
+                dest.copied.note(*piece, None);
             }
             let (offset, bytes) = arrival.extent();
             dest.claim(offset, bytes);

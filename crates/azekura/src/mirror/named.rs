@@ -1,6 +1,6 @@
 //! What a checkpoint names, piece by piece.
 
-use super::spans::Piece;
+use super::copied::Piece;
 use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
 use crate::format::manifest::{Manifest, RunInfo, ValueInfo};
@@ -79,6 +79,14 @@ impl Segments {
         }
         self.0.entry(id).or_insert_with(|| vec![extent]);
         Ok(())
+    }
+
+    /// Whether a piece of a segment stands where the segment has it.
+    pub(super) fn has_placed(&self, id: u32, piece: &Piece) -> bool {
+        let there = self.bytes(id, piece.at, piece.at.saturating_add(piece.bytes));
+        let is_there =
+            |part: &Piece| part.offset.wrapping_sub(part.at) == piece.offset.wrapping_sub(piece.at);
+        there.iter().all(is_there) && there.iter().map(|part| part.bytes).sum::<u64>() == piece.bytes
     }
 
     /// The blocks in which some bytes of a segment stand.

@@ -8,7 +8,7 @@
 //! hello     "AZKMIRR\0" | u32 version | u32 CRC-32C of these
 //! question  u8 what | u32 file | u64 a | u64 b | u64 c | u64 d | u64 e | u32 CRC-32C of these
 //!             1 open    the database, under the number `file`
-//!             2 read    b bytes from a on, in answers of 1 MiB. c = 1: as far as the file goes
+//!             2 read    b bytes from a on, in answers of 1 MiB. c = 1: as far as the file goes, packed
 //!             3 length                                                -> u64
 //!             4 pin     checkpoint a
 //!             5 unpin   checkpoint a                                  no answer
@@ -20,7 +20,9 @@
 //!             9 digest  of b bytes from a on                          -> u128
 //!            10 look    the log's next frame stands at a (0: nobody knows); answer when what stands there
 //!                       has no longer the mark c, or another head is there, or after b milliseconds
-//!                                                -> u64 length of the file | u8 | the frames from a on
+//!                                                -> u64 length of the file | u64 mark of the two blocks
+//!                                                   behind the frames | u64 their place | u8 | packed:
+//!                                                   the frames from a on, and these blocks
 //!                       1: what the mirror has read there is all that is there, and no frames are sent
 //!            11 ack     the mirror has commit a and those before it durably. b = 1: durable commits wait for it
 //!                       from now on; 0: they wait no more. c = 1: it begins  -> nothing; else no answer
@@ -33,13 +35,18 @@
 //! last. It is read when all else that was asked is done. So the mirror's side knows, without another
 //! question, whether what it has been sent was read while a checkpoint was the newest (`Seen`).
 //!
+//! The log is **packed** on its way (`packed`), also where it is read. Blocks behind the frames that are no
+//! frames go as zeros: who reads the log sees no difference, and they may be what stood there before.
+//!
 //! Checksums begin with the number of the message, so none can be lost, or come twice. Nothing that comes is
 //! believed: lengths are bounded before memory is taken for them, and whether bytes are those of a database
 //! is looked at as in any file.
 
+mod packed;
 mod remote;
 mod serve;
 mod server;
+mod tail;
 mod wire;
 
 pub use remote::MirrorPipe;
@@ -48,11 +55,10 @@ pub use serve::{MirrorReport, stream_mirror, stream_mirror_on};
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_at, u64_at};
 use crate::base::error::{Error, Result};
-use crate::format::point::digest;
 use std::io::{self, Read};
 
 const MAGIC: [u8; 8] = *b"AZKMIRR\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HELLO_BYTES: usize = 16;
 const QUESTION_BYTES: usize = 49;
 const ANSWER_HEAD_BYTES: usize = 12;
@@ -124,12 +130,6 @@ const KINDS: [(u8, io::ErrorKind); 5] = [
     (4, io::ErrorKind::Unsupported),
     (5, io::ErrorKind::InvalidInput),
 ];
-
-/// What tells the blocks at the log's tail from what stood there before: those where a frame may begin, or
-/// the second copy of a jump. Never 0: that is what nobody has seen.
-fn mark_of(blocks: &[u8]) -> u64 {
-    u64_at(&digest(blocks).to_le_bytes(), 0).max(1)
-}
 
 fn hello() -> [u8; HELLO_BYTES] {
     let mut bytes = [0; HELLO_BYTES];

@@ -64,6 +64,9 @@ pub(super) trait Afar: Send + Sync {
     /// As `look`.
     fn settle(&self) -> io::Result<bool>;
 
+    /// Bytes that have come from it, as it sent them.
+    fn came(&self) -> u64;
+
     /// Hears how far the mirror is.
     fn tell(&self, status: &MirrorStatus);
 }

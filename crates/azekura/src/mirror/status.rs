@@ -40,8 +40,11 @@ pub struct MirrorStatus {
     /// Whether durable commits in the source wait for it
     /// ([`Mirror::synchronous`](crate::Mirror::synchronous)).
     pub synchronous: bool,
-    /// Bytes that were copied since it was opened.
+    /// Bytes that have come from the source since it was opened: of runs, value segments and the log. Through
+    /// a pipe, those of the answers in which they came, which are fewer where the log was packed.
     pub copied_bytes: u64,
+    /// Bytes of what the source had moved within its file. The mirror had them, and copied them itself.
+    pub moved_bytes: u64,
     /// How many times the file was built anew, the first time among them.
     pub built: u64,
 }
@@ -93,6 +96,12 @@ impl Gauge {
     /// So many bytes had not to be copied.
     pub(super) fn found(&mut self, bytes: u64) {
         self.status.behind_bytes = self.status.behind_bytes.saturating_sub(bytes);
+    }
+
+    /// So many bytes were copied from another place of the mirror.
+    pub(super) fn moved(&mut self, bytes: u64) {
+        self.status.moved_bytes += bytes;
+        self.found(bytes);
     }
 
     /// So many bytes were copied.

@@ -1,5 +1,6 @@
 mod expiry;
 pub(in crate::mirror) mod hooked;
+mod moved;
 mod review;
 mod synchronous;
 

@@ -146,6 +146,7 @@ fn json(status: &MirrorStatus) -> serde_json::Value {
         "behind_bytes": status.behind_bytes,
         "behind_seconds": status.behind.as_secs_f64(),
         "copied_bytes": status.copied_bytes,
+        "moved_bytes": status.moved_bytes,
         "built": status.built,
     })
 }

@@ -34,7 +34,7 @@ const FOLLOWERS: &[&str] = &["followers", "--count", "400", "--seconds", "90"];
 
 const MIRROR: &[&str] = &["mirror", "--count", "4000", "--seconds", "60"];
 
-const CANARIES: [Canary; 25] = [
+const CANARIES: [Canary; 26] = [
     Canary {
         name: "skip_sync",
         broken: "a checkpoint is written without syncing what it names",
@@ -104,6 +104,11 @@ const CANARIES: [Canary; 25] = [
     Canary {
         name: "mirror_skip_sync",
         broken: "a mirror's superblock is written without syncing what it names",
+        command: MIRROR,
+    },
+    Canary {
+        name: "mirror_move_wrong",
+        broken: "a mirror copies what was moved from a wrong place, and does not compare it",
         command: MIRROR,
     },
     Canary { name: "late_snapshot", broken: "snapshots see later commits", command: METAMORPHIC },

@@ -39,5 +39,7 @@ pub fn run(limits: &Limits) -> Verdict {
         }
     });
     run.note(format!("{} short scripts were cut at every call", everywhere.into_inner()));
+    let moved_bytes = kept::MOVED_BYTES.load(Ordering::Relaxed);
+    run.note(format!("{moved_bytes} bytes that had moved were copied within mirrors"));
     run.verdict()
 }

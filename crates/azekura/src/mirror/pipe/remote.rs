@@ -1,7 +1,9 @@
 //! The mirror's side of a pipe: the source's file, as far as a mirror reads it.
 
 use super::wire::{Seen, Wire};
-use super::{ACK, CLOSE, DIGEST, HAVE, LENGTH, LOOK, OPEN, PIN, Question, SETTLE, UNPIN, mark_of};
+use super::{
+    ACK, CLOSE, DIGEST, HAVE, LENGTH, LOG_BYTES_MAX, LOOK, OPEN, PART_BYTES, PIN, Question, SETTLE, UNPIN,
+};
 use crate::backup::CopyOptions;
 use crate::base::codec::{u64_at, usize_of64};
 use crate::base::error::Result;
@@ -23,6 +25,8 @@ use std::time::Duration;
 const SOURCE: &str = "the source";
 /// What is read at once is a frame, a manifest or a step of a copy. None of them is longer.
 const READ_BYTES_MAX: usize = 1 << 30;
+/// The numbers with which a look is answered, before the frames.
+const LOOK_BYTES: usize = 25;
 /// So much of the log is read where a block of it is asked for.
 const LOG_AHEAD_BYTES: u64 = 128 << 10;
 /// How often the other end is told what lacks, if that is the only news.
@@ -91,14 +95,14 @@ impl MirrorPipe {
             is_log: true,
             acknowledges: AtomicBool::new(false),
         };
-        let file = Arc::new(opened);
+        let (file, came_before) = (Arc::new(opened), self.wire().came);
         let source = MirrorSource {
             path: PathBuf::from(SOURCE),
             file: file.clone(),
             log: Arc::new(log),
             storage: Arc::new(self.clone()),
             settled: None,
-            afar: Some(Arc::new(RemoteSource { file, told: Mutex::new(None) })),
+            afar: Some(Arc::new(RemoteSource { file, came_before, told: Mutex::new(None) })),
         };
         Mirror::open_from(source, storage, path.as_ref(), options)
     }
@@ -151,6 +155,8 @@ impl Storage for MirrorPipe {
 /// What a mirror asks of its source beside reading its file.
 struct RemoteSource {
     file: Arc<RemoteFile>,
+    /// Bytes that had come through the pipe before.
+    came_before: u64,
     /// What the other end was last told, and when.
     told: Mutex<Option<(MirrorStatus, Instant)>>,
 }
@@ -180,6 +186,10 @@ impl Afar for RemoteSource {
         Ok(is_unwritten)
     }
 
+    fn came(&self) -> u64 {
+        self.file.pipe.wire().came - self.came_before
+    }
+
     fn tell(&self, status: &MirrorStatus) {
         let mut told = self.told.lock();
         let now = Instant::now();
@@ -203,18 +213,19 @@ impl Wire {
     /// Looks at the file: its head, its length, and the frames from the log's tail on.
     fn look(&mut self, file: u32, tail: u64, wait: Duration) -> io::Result<()> {
         let seen = self.files.entry(file).or_default();
-        let blocks = |n| seen.of_log(tail, n * usize_of64(ALIGN_BYTES));
-        let known = blocks(2).or(blocks(1)).map(<[u8]>::to_vec);
-        let mark = known.as_deref().map_or(0, mark_of);
+        let mark = if seen.mark.1 == tail { seen.mark.0 } else { 0 };
         let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        let mut log = self.ask(&Question::new(LOOK, file).with([tail, ms, mark]))?;
-        if log.len() < 9 {
+        let said = self.ask(&Question::new(LOOK, file).with([tail, ms, mark]))?;
+        let Some((numbers, packed)) = said.split_at_checked(LOOK_BYTES) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the source has looked at nothing"));
-        }
-        let frames = log.split_off(9);
-        let frames = known.filter(|_| log[8] == 1).unwrap_or(frames);
+        };
+        let is_known = mark != 0 && numbers[24] == 1;
+        let frames = (!is_known).then(|| self.unpacked(packed, LOG_BYTES_MAX)).transpose()?;
         let seen = self.files.entry(file).or_default();
-        (seen.is_fresh, seen.len, seen.log) = (true, Some(u64_at(&log, 0)), (tail, frames));
+        (seen.is_fresh, seen.len) = (true, Some(u64_at(numbers, 0)));
+        if let Some(frames) = frames {
+            (seen.mark, seen.log) = ((u64_at(numbers, 8), u64_at(numbers, 16)), (tail, frames));
+        }
         Ok(())
     }
 
@@ -240,24 +251,37 @@ impl Wire {
             && self.files.get(&file).is_none_or(|seen| seen.of_log(offset, buf.len()).is_none())
         {
             let log = self.read_some(file, offset, LOG_AHEAD_BYTES)?;
-            self.files.entry(file).or_default().log = (offset, log);
+            let seen = self.files.entry(file).or_default();
+            (seen.log, seen.mark) = ((offset, log), (0, 0));
         }
-        match self.files.get(&file).and_then(|seen| seen.of_log(offset, buf.len())) {
-            Some(bytes) => {
-                buf.copy_from_slice(bytes);
-                Ok(())
+        let known = self.files.get(&file).map_or(&[][..], |seen| seen.log_from(offset));
+        let n = known.len().min(buf.len());
+        let (first, rest) = buf.split_at_mut(n);
+        first.copy_from_slice(&known[..n]);
+        let mut at = offset + n as u64;
+        for part in rest.chunks_mut(PART_BYTES) {
+            let read = self.read_some(file, at, part.len() as u64)?;
+            if read.len() != part.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            None => self.read(file, buf, offset),
+            part.copy_from_slice(&read);
+            at += read.len() as u64;
         }
+        Ok(())
     }
 }
 
 impl Seen {
     /// Bytes of the log, if they are known.
     fn of_log(&self, offset: u64, bytes: usize) -> Option<&[u8]> {
+        self.log_from(offset).get(..bytes)
+    }
+
+    /// What is known of the log from a place on.
+    fn log_from(&self, offset: u64) -> &[u8] {
         let (at, log) = &self.log;
-        let from = usize_of64(offset.checked_sub(*at)?);
-        log.get(from..from.checked_add(bytes)?)
+        let from = offset.checked_sub(*at).and_then(|from| log.get(usize_of64(from)..));
+        from.unwrap_or_default()
     }
 }
 
@@ -329,6 +353,7 @@ impl File for RemoteFile {
         let seen = wire.files.entry(self.file).or_default();
         // What the log is read for from now on may be newer than what was read of it.
         seen.log.1.clear();
+        seen.mark = (0, 0);
         seen.is_fresh = true;
         Ok(())
     }

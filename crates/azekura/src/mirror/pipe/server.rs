@@ -1,16 +1,17 @@
 //! What the source's side does with a question.
 
+use super::packed::pack;
+use super::tail::Frames;
 use super::{
-    ACK, ANSWER_HEAD_BYTES, CLOSE, DIGEST, KINDS, LENGTH, LOG_BYTES_MAX, LOOK, OPEN, PART_BYTES, PIN,
-    Question, READ, SETTLE, TEXT_BYTES_MAX, UNPIN, bad, mark_of,
+    ACK, ANSWER_HEAD_BYTES, CLOSE, DIGEST, KINDS, LENGTH, LOOK, OPEN, PART_BYTES, PIN, Question, READ,
+    SETTLE, TEXT_BYTES_MAX, UNPIN, bad,
 };
 use crate::base::checksum::crc;
 use crate::base::codec::{u32_of, usize_of64};
 use crate::base::error::{Error, Result};
-use crate::base::limits::{ALIGN_BYTES, SUPERBLOCKS_BYTES, align_up};
+use crate::base::limits::SUPERBLOCKS_BYTES;
 use crate::base::sync::Instant;
 use crate::base::sync::thread::sleep;
-use crate::format::frame::{Frame, HEADER_BYTES};
 use crate::format::point::digest;
 use crate::mirror::source::read_unwritten;
 use crate::storage::{File, OpenMode, Storage};
@@ -164,11 +165,18 @@ impl Server<'_> {
         if bytes > READ_BYTES_MAX || offset.checked_add(bytes).is_none() {
             return wrong("too long a read");
         }
-        if as_far {
-            let there = self.of(file)?.file.len()?.saturating_sub(offset);
-            return self.part(file, offset, bytes.min(there).min(PART_BYTES as u64));
-        }
-        self.part(file, offset, bytes)
+        if as_far { self.read_packed(file, offset, bytes) } else { self.part(file, offset, bytes) }
+    }
+
+    /// Answers with what there is, in one part.
+    fn read_packed(&mut self, file: u32, offset: u64, bytes: u64) -> io::Result<()> {
+        let opened = self.of(file)?.file.clone();
+        let there = opened.len()?.saturating_sub(offset);
+        let mut read = vec![0; usize_of64(bytes.min(there).min(PART_BYTES as u64))];
+        opened.read_at(&mut read, offset)?;
+        self.add_head(file)?;
+        pack(&read, &mut self.answer);
+        Ok(())
     }
 
     /// Answers with the first part of a read.
@@ -255,7 +263,8 @@ impl Server<'_> {
             if tail >= SUPERBLOCKS_BYTES {
                 frames = Frames::at(opened.file.as_ref(), tail)?;
             }
-            if is_new || frames.mark != mark && !frames.is_coming || Instant::now() >= until {
+            let has_come = frames.is_whole || frames.mark != mark && !frames.is_coming;
+            if is_new || has_come || Instant::now() >= until {
                 break;
             }
             sleep(pause);
@@ -266,9 +275,10 @@ impl Server<'_> {
         let len = self.of_answered(file)?.file.len()?;
         self.answer.extend(len.to_le_bytes());
         let is_known = mark != 0 && frames.mark == mark && !frames.is_whole;
+        self.answer.extend([frames.mark, frames.end].map(u64::to_le_bytes).concat());
         self.answer.push(is_known.into());
         if !is_known {
-            self.answer.append(&mut frames.bytes);
+            pack(&frames.bytes, &mut self.answer);
         }
         Ok(())
     }
@@ -286,86 +296,13 @@ fn head_of(file: &dyn File) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Frames that follow each other, and the two blocks behind them.
-#[derive(Default)]
-struct Frames {
-    bytes: Vec<u8>,
-    /// That of the first two blocks, as far as the file goes. 0: it ends before them.
-    mark: u64,
-    /// Whether the first frame is there, all of it.
-    is_whole: bool,
-    /// Whether the first frame is just being written.
-    is_coming: bool,
-}
-
-impl Frames {
-    fn at(file: &dyn File, tail: u64) -> io::Result<Frames> {
-        let len = file.len()?;
-        let mut frames = Frames::default();
-        let (mut at, mut number) = (tail, None);
-        loop {
-            let Some(first) = read_within(file, len, at, ALIGN_BYTES)? else { return Ok(frames) };
-            let is_first = frames.bytes.is_empty();
-            if is_first {
-                let second = read_within(file, len, at + ALIGN_BYTES, ALIGN_BYTES)?.unwrap_or_default();
-                frames.mark = mark_of(&[&first[..], &second].concat());
-            }
-            let frame = Frame::parse(&first).filter(|frame| number.is_none_or(|n| frame.number == n));
-            let room = (LOG_BYTES_MAX - frames.bytes.len()) as u64;
-            let size = frame.as_ref().and_then(frame_bytes).filter(|size| size + 2 * ALIGN_BYTES <= room);
-            let (Some(frame), Some(size)) = (frame, size) else {
-                frames.bytes.extend(first);
-                break;
-            };
-            match read_within(file, len, at, size)?.filter(|bytes| frame.verify(bytes)) {
-                Some(whole) => {
-                    frames.is_whole = true;
-                    frames.bytes.extend(whole);
-                }
-                None => {
-                    frames.is_coming = is_first;
-                    frames.bytes.extend(first);
-                    break;
-                }
-            }
-            if frame.jump {
-                return Ok(frames);
-            }
-            (at, number) = (at + size, frame.number.checked_add(1));
-        }
-        // Who reads a chain looks for the second copy of a jump there.
-        frames.bytes.extend(read_within(file, len, at + ALIGN_BYTES, ALIGN_BYTES)?.unwrap_or_default());
-        Ok(frames)
-    }
-}
-
-/// The bytes that a frame takes. None if none follows it in its place.
-fn frame_bytes(frame: &Frame) -> Option<u64> {
-    let size = align_up(HEADER_BYTES as u64 + u64::from(frame.len));
-    match frame {
-        Frame { jump: true, .. } => Some(2 * ALIGN_BYTES).filter(|_| size == ALIGN_BYTES),
-        Frame { len: 0, .. } => None,
-        _ => Some(size),
-    }
-}
-
-/// None where the file ends before that.
-fn read_within(file: &dyn File, len: u64, offset: u64, bytes: u64) -> io::Result<Option<Vec<u8>>> {
-    if offset.checked_add(bytes).is_none_or(|end| end > len) {
-        return Ok(None);
-    }
-    let mut read = vec![0; usize_of64(bytes)];
-    match file.read_at(&mut read, offset) {
-        Ok(()) => Ok(Some(read)),
-        // It was cut meanwhile.
-        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(e) => Err(e),
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::LOG_BYTES_MAX;
+    use super::super::packed::unpack;
     use super::*;
+    use crate::base::codec::u64_at;
+    use crate::format::frame::Frame;
     use crate::mirror::tests::hooked::{Call, Hooked};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -433,43 +370,60 @@ mod tests {
         assert!(file.try_lock(true).unwrap(), "nobody holds it any more");
     }
 
-    /// What a look at the log's tail has brought, behind the length: whether it is known, and frames.
-    fn looked(server: &mut Server<'_>, mark: u64) -> (u8, Vec<u8>) {
+    /// What a look at the log's tail has brought: whether it is known, frames, and the mark behind them.
+    fn looked(server: &mut Server<'_>, mark: u64) -> (u8, Vec<u8>, u64) {
         let head = usize::from(has_head(server, LOOK, [8192, 0, mark, 0, 0]).unwrap()) * 8192;
         let body = &server.answer[ANSWER_HEAD_BYTES + 2 + head + 8..];
-        (body[0], body[1..].to_vec())
+        let frames = if body[16] == 1 { Vec::new() } else { unpack(&body[17..], LOG_BYTES_MAX).unwrap() };
+        (body[16], frames, u64_at(body, 0))
     }
 
     #[test]
     fn what_the_mirror_has_of_the_log_is_not_sent_again() {
         let disk = Hooked::default();
         let (file, mut server) = served(&disk);
-        let (is_known, blocks) = looked(&mut server, 0);
-        assert_eq!((is_known, blocks.len()), (0, 8192));
-        let mark = mark_of(&blocks);
-        assert_eq!(looked(&mut server, mark), (1, Vec::new()));
+        let (is_known, blocks, mark) = looked(&mut server, 0);
+        assert!(is_known == 0 && blocks == [0; 8192], "what is no frame is not sent");
+        assert_eq!(looked(&mut server, mark), (1, Vec::new(), mark));
         // The second block may be the second copy of a jump.
-        file.write_at(&[3; 4096], 12_288).unwrap();
-        let (is_known, blocks) = looked(&mut server, mark);
-        assert_eq!((is_known, &blocks[4096..]), (0, &[3; 4096][..]));
+        let mut jump = vec![3; 4096];
+        Frame { jump: true, len: 16, ..frame() }.seal(&mut jump);
+        file.write_at(&jump, 12_288).unwrap();
+        let (is_known, blocks, mark) = looked(&mut server, mark);
+        assert_eq!((is_known, &blocks[..4096], &blocks[4096..]), (0, &[0; 4096][..], &jump[..]));
+        assert_eq!(looked(&mut server, mark).0, 1);
         // Of a frame the mirror has the beginning, and now the rest is there.
         let mut bytes = vec![5; 8192];
         Frame { len: 5000, ..frame() }.seal(&mut bytes);
-        file.write_at(&bytes, 8192).unwrap();
-        let mark = mark_of(&bytes);
-        assert_eq!(looked(&mut server, mark), (0, bytes), "it is whole");
+        bytes[8000] = 6;
+        file.write_at(&bytes[..4096], 8192).unwrap();
+        let (is_known, blocks, mark) = looked(&mut server, mark);
+        assert_eq!((is_known, &blocks[..4096]), (0, &bytes[..4096]));
+        file.write_at(&bytes[4096..], 12_288).unwrap();
+        let (is_known, blocks, _) = looked(&mut server, mark);
+        assert!(is_known == 0 && blocks == bytes, "it is whole, and the file ends there");
         file.set_len(8192).unwrap();
-        assert_eq!(looked(&mut server, mark), (0, Vec::new()), "nothing is there any more");
+        assert_eq!(looked(&mut server, mark), (0, Vec::new(), 0), "nothing is there any more");
     }
 
+    /// The blocks behind a frame have a mark of their own.
     #[test]
-    fn a_frame_takes_whole_blocks() {
-        let frame = Frame { len: 1, ..frame() };
-        assert_eq!(frame_bytes(&frame), Some(4096));
-        assert_eq!(frame_bytes(&Frame { len: 4096, ..frame }), Some(8192));
-        assert_eq!(frame_bytes(&Frame { len: 0, ..frame }), None, "the next one takes its place");
-        assert_eq!(frame_bytes(&Frame { len: 16, jump: true, ..frame }), Some(8192), "it stands twice");
-        assert_eq!(frame_bytes(&Frame { len: 9000, jump: true, ..frame }), None);
+    fn behind_frames_it_is_looked_for_the_next_one() {
+        let disk = Hooked::default();
+        let (file, mut server) = served(&disk);
+        let mut bytes = vec![0; 4096];
+        Frame { len: 5, ..frame() }.seal(&mut bytes);
+        file.write_at(&bytes, 8192).unwrap();
+        let (_, blocks, mark) = looked(&mut server, 0);
+        assert_eq!((&blocks[..4096], &blocks[4096..]), (&bytes[..], &[0; 4096][..]));
+        let look = |server: &mut Server<'_>, mark| {
+            assert!(has_head(server, LOOK, [12_288, 0, mark, 0, 0]).is_some());
+            server.answer[ANSWER_HEAD_BYTES + 2 + 8 + 16]
+        };
+        assert_eq!((look(&mut server, mark), look(&mut server, mark + 1)), (1, 0));
+        Frame { len: 5, number: 2, ..frame() }.seal(&mut bytes);
+        file.write_at(&bytes, 12_288).unwrap();
+        assert_eq!(look(&mut server, mark), 0);
     }
 
     fn frame() -> Frame {

@@ -449,8 +449,8 @@ fn a_source_that_says_anything_is_not_believed() {
         (b"", "before it said anything"),
         (b"ssh: connect to host", "it begins with \"ssh: connect to\""),
         (b"no\n", "it begins with \"no\""),
-        (b"AZKMIRR\0\x01\0\0\0", "not whole"),
-        (b"AZKMIRR\0\x01\0\0\0....", "not whole"),
+        (b"AZKMIRR\0\x02\0\0\0", "not whole"),
+        (b"AZKMIRR\0\x02\0\0\0....", "not whole"),
     ];
     for (bytes, text) in no_source {
         let (from, mut to) = io::pipe().unwrap();
@@ -460,11 +460,11 @@ fn a_source_that_says_anything_is_not_believed() {
         assert!(refused.to_string().contains(text), "{refused}");
     }
     let mut newer = hello();
-    newer[8] = 2;
+    newer[8] = 3;
     let sum = crc(0, &newer[..12]);
     newer[12..].copy_from_slice(&sum.to_le_bytes());
     let refused = MirrorPipe::new(&newer.to_vec().leak()[..], io::sink()).map(drop).unwrap_err();
-    assert!(matches!(&refused, Error::Invalid { detail } if detail.contains("version 2")), "{refused}");
+    assert!(matches!(&refused, Error::Invalid { detail } if detail.contains("version 3")), "{refused}");
     // A false length, a false checksum, and answers that are none.
     let answer = |body: &[u8], n: u32| {
         let head = [u32::try_from(body.len()).unwrap().to_le_bytes(), crc(n, body).to_le_bytes()].concat();
@@ -607,4 +607,77 @@ impl Write for Asked {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// What the source has moved within its file is copied there too. A mirror that was opened since it came asks
+/// for digests, and believes its file as far as these say so.
+#[test]
+fn what_was_moved_is_not_sent_again() {
+    for is_anew in [false, true] {
+        let (source, dest) = (MemStorage::default(), MemStorage::default());
+        let db = open(&source);
+        let noise = |n: u32| (0..25).flat_map(move |i| (n * 25 + i).wrapping_mul(0x9e37_79b9).to_be_bytes());
+        let fill = |name: &str| {
+            let table = db.table(name, TableKind::Ordered).unwrap();
+            table.put_many((0..20_000u32).map(|n| (n.to_be_bytes(), noise(n).collect::<Vec<_>>()))).unwrap();
+            db.flush().unwrap();
+        };
+        fill("first");
+        fill("second");
+        if is_anew {
+            brought(&source, &dest).unwrap();
+        }
+        let (thread, answers, ask) = serving(&source);
+        let counts = Arc::new(Mutex::new([0; 2]));
+        let pipe = MirrorPipe::new(Counted(answers, counts.clone(), 1), ask).unwrap();
+        let mut mirror = mirror(&pipe, &dest).unwrap();
+        level(&mut mirror).unwrap();
+        let (before, status) = (counts.lock().unwrap()[1], mirror.status());
+        db.drop_table("first").unwrap();
+        for _ in 0..3 {
+            fill("small");
+            db.drop_table("small").unwrap();
+            db.flush().unwrap();
+            level(&mut mirror).unwrap();
+        }
+        db.shrink(|_| {}).unwrap();
+        let (small, copied) = (counts.lock().unwrap()[1], mirror.status().copied_bytes);
+        level(&mut mirror).unwrap();
+        let (sent, now) = (counts.lock().unwrap()[1] - small, mirror.status());
+        assert!(now.moved_bytes - status.moved_bytes > 1_500_000, "{now:?}");
+        assert!(sent < 200_000 && small > before, "{sent} bytes");
+        let counted = usize::try_from(now.copied_bytes - copied).unwrap();
+        assert!(counted <= sent, "{counted} of {sent}");
+        assert!(followed(&dest) == contents(&db));
+        drop((mirror, pipe));
+        thread.join().unwrap().0.unwrap();
+    }
+}
+
+/// A commit of a small record goes over as little more than that, however much of it the log repeats.
+#[test]
+fn the_log_is_packed_on_its_way() {
+    let (source, dest) = (MemStorage::default(), MemStorage::default());
+    let db = Db::open_on(&source, DB, options().durability(crate::Durability::Eventual)).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
+    db.flush().unwrap();
+    let (thread, answers, ask) = serving(&source);
+    let counts = Arc::new(Mutex::new([0; 2]));
+    let pipe = MirrorPipe::new(Counted(answers, counts.clone(), 1), ask).unwrap();
+    let mut mirror = mirror(&pipe, &dest).unwrap();
+    level(&mut mirror).unwrap();
+    let before = counts.lock().unwrap()[1];
+    let noise = |n: u64| (n ^ n << 31 ^ 0x1234).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for n in 0..20_000u64 {
+        table.put(noise(n).to_be_bytes(), noise(!n).to_be_bytes()).unwrap();
+    }
+    db.sync().unwrap();
+    table.put(b"last", b"one").unwrap();
+    db.sync().unwrap();
+    level(&mut mirror).unwrap();
+    let sent = counts.lock().unwrap()[1] - before;
+    assert!((20_000 * 16..20_000 * 24).contains(&sent), "{sent} bytes");
+    assert!(followed(&dest) == contents(&db));
+    drop((mirror, pipe));
+    thread.join().unwrap().0.unwrap();
 }

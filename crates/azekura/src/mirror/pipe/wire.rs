@@ -3,6 +3,7 @@
 //! Reads may be asked for before they are wanted (`ask_early`). Their answers wait in the pipe, or in `early`
 //! once a later question's answer was needed before them.
 
+use super::packed::unpack;
 use super::{
     ANSWER_HEAD_BYTES, BODY_BYTES_MAX, KINDS, PART_BYTES, QUESTION_BYTES, Question, READ, TEXT_BYTES_MAX,
     hear_hello, hello,
@@ -25,6 +26,8 @@ pub(super) struct Seen {
     pub(super) len: Option<u64>,
     /// Bytes of the log, and where they stand.
     pub(super) log: (u64, Vec<u8>),
+    /// The mark of the blocks behind the frames that were sent last, and the place of these blocks.
+    pub(super) mark: (u64, u64),
 }
 
 /// A read that was asked for early.
@@ -47,6 +50,8 @@ pub(super) struct Wire {
     early: VecDeque<Early>,
     pub(super) files: BTreeMap<u32, Seen>,
     pub(super) next_file: u32,
+    /// Bytes of answers with something of the source's file, but for its superblocks.
+    pub(super) came: u64,
 }
 
 impl Wire {
@@ -57,7 +62,7 @@ impl Wire {
         }
         sent.map_err(|e| Error::io("writing to the pipe", e))?;
         let (early, files) = (VecDeque::new(), BTreeMap::new());
-        Ok(Wire { from, to, cut: None, asked: 1, heard: 1, early, files, next_file: 0 })
+        Ok(Wire { from, to, cut: None, asked: 1, heard: 1, early, files, next_file: 0, came: 0 })
     }
 
     fn check(&self) -> io::Result<()> {
@@ -67,7 +72,7 @@ impl Wire {
         }
     }
 
-    fn cut_off<T>(&mut self, why: impl Into<String>) -> io::Result<T> {
+    pub(super) fn cut_off<T>(&mut self, why: impl Into<String>) -> io::Result<T> {
         self.cut.get_or_insert(why.into());
         self.check().and_then(|()| Err(io::ErrorKind::BrokenPipe.into()))
     }
@@ -115,7 +120,21 @@ impl Wire {
         self.hear_early()?;
         let read = self.answer(file)?;
         self.files.entry(file).or_default().is_fresh = true;
-        Ok(read)
+        self.unpacked(&read, usize_of64(bytes))
+    }
+
+    /// The bytes that an answer has, which were packed, and are no more than so many.
+    pub(super) fn unpacked(&mut self, packed: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
+        self.count(packed);
+        match unpack(packed, bytes_max) {
+            Some(bytes) => Ok(bytes),
+            None => self.cut_off("what the source has packed is not what comes out"),
+        }
+    }
+
+    /// Counts an answer in which this came.
+    fn count(&mut self, came: &[u8]) {
+        self.came += (ANSWER_HEAD_BYTES + 2 + came.len()) as u64;
     }
 
     /// Asks for bytes that will be read soon.
@@ -158,6 +177,7 @@ impl Wire {
                 ));
             }
             part.copy_from_slice(&read);
+            self.count(&read);
         }
         self.files.entry(file).or_default().is_fresh = true;
         Ok(())

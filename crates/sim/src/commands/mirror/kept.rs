@@ -7,11 +7,14 @@ use azekura::{CopyOptions, Error, Mirror, MirrorPipe, stream_mirror_on};
 use std::io::{self, PipeReader, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// The mirror's name.
 pub(super) const MIRROR: &str = "mirror.azk";
+
+/// Bytes that mirrors have copied within their files, because they were moved in the source.
+pub(super) static MOVED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// How a mirror reaches its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +107,8 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         // The pipe goes with it.
-        self.mirror = None;
+        let Some(mirror) = self.mirror.take() else { return };
+        MOVED_BYTES.fetch_add(mirror.status().moved_bytes, Ordering::Relaxed);
     }
 }
 
