@@ -84,6 +84,13 @@ pub(crate) enum PageSource {
 }
 
 impl PageSource {
+    /// From now on the file is written to beside those who read.
+    pub(crate) fn note_changes(&self) {
+        if let PageSource::Mapped { mapping, .. } = self {
+            mapping.enter_less();
+        }
+    }
+
     /// What is kept in memory, and what was loaded for it.
     pub(crate) fn stats(&self) -> CacheStats {
         match self {

@@ -22,8 +22,8 @@ pub(super) struct MappedPages {
     entered: Entered,
 }
 
-/// For each stretch of [`ENTER_BYTES`] of a run, whether the system was asked to enter it into the mapping,
-/// and did. Made at the first use.
+/// For each part of a run of [`ENTER_BYTES`], whether the system was asked to enter it into the mapping, and
+/// did. Made at the first use.
 #[derive(Default)]
 struct Entered(OnceLock<Box<[AtomicU8]>>);
 
@@ -33,26 +33,44 @@ const REFUSED: u8 = 1;
 const ENTERED: u8 = 2;
 
 impl Entered {
-    /// Whether all of a range of a run of `run_bytes` was entered. Its stretch is asked for once, by `enter`.
-    /// So a file that is not in memory costs hardly more.
-    fn has(&self, range: Range<u64>, run_bytes: u64, enter: impl FnOnce(Range<u64>) -> bool) -> bool {
-        let number = range.start / ENTER_BYTES;
-        let stretch = number * ENTER_BYTES..run_bytes.min((number + 1) * ENTER_BYTES);
-        if range.end > stretch.end {
-            return false;
-        }
-        let stretches = usize_of64(run_bytes.div_ceil(ENTER_BYTES));
-        let states = self.0.get_or_init(|| (0..stretches).map(|_| AtomicU8::new(UNASKED)).collect());
-        let Some(state) = states.get(usize_of64(number)) else { return false };
-        match state.compare_exchange(UNASKED, REFUSED, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) if enter(stretch) => {
-                state.store(ENTERED, Ordering::Relaxed);
-                true
+    /// Whether all of a range of a run of `run_bytes` was entered. What was not asked for is entered by
+    /// `enter`, together with all of the stretch of its byte. No part is asked for twice, so a file that is
+    /// not in memory costs hardly more.
+    fn has(
+        &self,
+        range: Range<u64>,
+        run_bytes: u64,
+        stretch_of: impl Fn(u64) -> Range<u64>,
+        enter: impl Fn(Range<u64>) -> bool,
+    ) -> bool {
+        let parts = usize_of64(run_bytes.div_ceil(ENTER_BYTES));
+        let states = self.0.get_or_init(|| (0..parts).map(|_| AtomicU8::new(UNASKED)).collect());
+        let has = |number: u64| {
+            let Some(state) = states.get(usize_of64(number)) else { return false };
+            if claim(state) {
+                let stretch = stretch_of(number * ENTER_BYTES);
+                let Some(states) = states.get(parts_of(&stretch)) else { return false };
+                for state in states {
+                    let _others = claim(state);
+                }
+                if enter(stretch) {
+                    states.iter().for_each(|state| state.store(ENTERED, Ordering::Relaxed));
+                }
             }
-            Ok(_) => false,
-            Err(state) => state == ENTERED,
-        }
+            state.load(Ordering::Relaxed) == ENTERED
+        };
+        range.end <= run_bytes && (range.start / ENTER_BYTES..range.end.div_ceil(ENTER_BYTES)).all(has)
     }
+}
+
+/// Takes it upon the caller to ask for a part. False if somebody has asked.
+fn claim(state: &AtomicU8) -> bool {
+    state.compare_exchange(UNASKED, REFUSED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+/// The numbers of a stretch's parts.
+fn parts_of(stretch: &Range<u64>) -> Range<usize> {
+    usize_of64(stretch.start / ENTER_BYTES)..usize_of64(stretch.end.div_ceil(ENTER_BYTES))
 }
 
 impl MappedPages {
@@ -73,9 +91,10 @@ impl MappedPages {
         &self,
         range: Range<u64>,
         run_bytes: u64,
-        place: impl FnOnce(u64) -> Option<(u64, u64)>,
+        place: impl Fn(u64) -> Option<(u64, u64)>,
     ) -> bool {
-        self.entered.has(range, run_bytes, |stretch| {
+        let stretch_of = |at| self.mapping.stretch_of(at, run_bytes);
+        self.entered.has(range, run_bytes, stretch_of, |stretch| {
             let len = stretch.end - stretch.start;
             place(stretch.start)
                 .is_some_and(|(offset, together)| together >= len && self.mapping.enter(offset, len))
@@ -133,18 +152,43 @@ impl Deref for MappedPage<'_> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    /// The stretch of so many parts in which a byte of a run is.
+    fn of_parts(parts: u64, run_bytes: u64) -> impl Fn(u64) -> Range<u64> {
+        let len = parts * ENTER_BYTES;
+        move |at| at / len * len..run_bytes.min((at / len + 1) * len)
+    }
 
     #[test]
     fn a_stretch_is_asked_for_once_and_the_answer_is_kept() {
-        let (entered, whole) = (Entered::default(), 5 << 20);
+        let (entered, whole) = (Entered::default(), 5 * ENTER_BYTES - 4096);
         let never = |_| -> bool { panic!("it was asked for before") };
-        let across = ENTER_BYTES - 1..ENTER_BYTES + 1;
-        assert!(!entered.has(across, whole, |_| panic!("a page in two stretches is read")));
-        assert!(!entered.has(0..4096, whole, |_| false) && !entered.has(4096..8192, whole, never));
-        let last = |stretch| stretch == (2 * ENTER_BYTES..whole);
-        assert!(
-            entered.has(whole - 4096..whole, whole, last) && entered.has(whole - 8192..whole, whole, never)
-        );
-        assert!(!entered.has(whole..whole + 1, whole, never), "behind the end there is nothing");
+        let two = of_parts(2, whole);
+        assert!(!entered.has(0..4096, whole, &two, |_| false));
+        assert!(!entered.has(ENTER_BYTES..ENTER_BYTES + 4096, whole, &two, never));
+        let last = |stretch| stretch == (4 * ENTER_BYTES..whole);
+        assert!(entered.has(whole - 4096..whole, whole, &two, last));
+        assert!(entered.has(whole - 8192..whole, whole, of_parts(1, whole), never));
+        assert!(!entered.has(whole - 1..whole + 1, whole, &two, never), "behind the end there is nothing");
+        assert!(entered.has(3 * ENTER_BYTES..3 * ENTER_BYTES + 1, whole, two, |stretch| {
+            stretch == (2 * ENTER_BYTES..4 * ENTER_BYTES)
+        }));
+        assert!(entered.has(2 * ENTER_BYTES..whole, whole, of_parts(1, whole), never));
+    }
+
+    #[test]
+    fn a_page_in_several_stretches_has_all_of_them_entered() {
+        let (entered, whole) = (Entered::default(), 5 * ENTER_BYTES);
+        let (asked, one) = (Cell::new(0), of_parts(1, whole));
+        let numbered = |stretch: Range<u64>| {
+            asked.set(asked.get() + 1);
+            stretch.start != 3 * ENTER_BYTES
+        };
+        assert!(entered.has(ENTER_BYTES - 1..2 * ENTER_BYTES + 1, whole, &one, numbered));
+        assert!(entered.has(0..3 * ENTER_BYTES, whole, &one, numbered));
+        assert!(!entered.has(2 * ENTER_BYTES..whole, whole, &one, numbered), "one of them is not in memory");
+        assert!(!entered.has(2 * ENTER_BYTES..whole, whole, &one, numbered));
+        assert_eq!(asked.get(), 4, "each was asked for once, and none behind the one that was refused");
     }
 }

@@ -10,13 +10,10 @@ use super::place::SegmentPlace;
 use super::{Segment, ValuePointer, ValueStore};
 use crate::base::codec::{usize_of, usize_of64};
 use crate::base::error::Result;
-use crate::storage::FileMapping;
+use crate::storage::{ENTER_BYTES, FileMapping};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// How much of a segment is read at a time, to touch it.
-const TOUCH_BYTES: usize = 64 << 10;
 
 impl Segment {
     /// The value in place. None if it is not in one piece, or not in the file yet.
@@ -40,29 +37,38 @@ impl Segment {
         Ok(Some(value))
     }
 
-    /// Makes bytes of the segment safe to touch: enters the stretch in which they begin, if the system has it
-    /// in memory, or else reads them and discards what was read.
+    /// Makes bytes of the segment safe to touch: enters stretches that the system has in memory, and reads
+    /// what is needed of the others, and discards what was read.
     #[cold]
     fn touch(&self, mapping: &FileMapping, place: &SegmentPlace, bytes: Range<u64>) -> Result<()> {
-        if let Some(stretch) = place.touched.ask(bytes.start, self.written(), place.bytes())
-            && let Some((offset, together)) = place.stretch(stretch.start)
-            && together >= stretch.end - stretch.start
-            && mapping.enter(offset, stretch.end - stretch.start)
-        {
-            place.touched.note(stretch.clone(), place.bytes());
-            if bytes.end <= stretch.end {
-                return Ok(());
-            }
-        }
-        let mut buffer = vec![0; TOUCH_BYTES.min(usize_of64(bytes.end - bytes.start))];
+        let mut buffer = Vec::new();
         let mut at = bytes.start;
         while at < bytes.end {
-            let n = buffer.len().min(usize_of64(bytes.end - at));
-            place.read(self.file.as_ref(), at, &mut buffer[..n])?;
-            at += n as u64;
+            let touched = match self.enter_at(mapping, place, at) {
+                Some(stretch) => stretch,
+                None => {
+                    let end = bytes.end.min((at / ENTER_BYTES + 1) * ENTER_BYTES);
+                    buffer.resize(usize_of64(end - at), 0);
+                    place.read(self.file.as_ref(), at, &mut buffer)?;
+                    at..end
+                }
+            };
+            at = touched.end;
+            place.touched.note(touched, place.bytes());
         }
-        place.touched.note(bytes, place.bytes());
         Ok(())
+    }
+
+    /// Enters the stretch in which a byte is, if all of it is written, the system has it in memory, and
+    /// nobody has asked before.
+    fn enter_at(&self, mapping: &FileMapping, place: &SegmentPlace, at: u64) -> Option<Range<u64>> {
+        let stretch = mapping.stretch_of(at, place.bytes());
+        if stretch.end > self.written() || !place.touched.ask(at, &stretch, place.bytes()) {
+            return None;
+        }
+        let (offset, together) = place.stretch(stretch.start)?;
+        let len = stretch.end - stretch.start;
+        (together >= len && mapping.enter(offset, len)).then_some(stretch)
     }
 }
 

@@ -12,12 +12,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Touched {
     /// A bit for each block.
     blocks: OnceLock<Box<[AtomicU64]>>,
-    /// A bit for each stretch of [`ENTER_BYTES`]: whether the system was asked to enter all of it.
-    asked: AtomicU64,
+    /// A bit for each [`ENTER_BYTES`]: whether the system was asked to enter them.
+    asked: OnceLock<Box<[AtomicU64]>>,
 }
 
 /// References reach no further: an offset of 32 bits and a length of as many.
 const REACH_BYTES: u64 = 2 << 32;
+
+/// A bit for each so many bytes of a segment, none set.
+fn map_of(segment_bytes: u64, each_bytes: u64) -> Box<[AtomicU64]> {
+    let words = segment_bytes.min(REACH_BYTES).div_ceil(each_bytes * u64::from(u64::BITS));
+    (0..words).map(|_| AtomicU64::new(0)).collect()
+}
 
 /// The word of a bit, and its mask there.
 fn place(bit: u64) -> (usize, u64) {
@@ -39,8 +45,7 @@ impl Touched {
     /// Notes that bytes of a segment of `segment_bytes` were touched. REQUIRES: the file has them. (A damaged
     /// file may claim a segment of any length, for which no map must be made.)
     pub(super) fn note(&self, bytes: Range<u64>, segment_bytes: u64) {
-        let words = segment_bytes.min(REACH_BYTES).div_ceil(ALIGN_BYTES * u64::from(u64::BITS));
-        let map = self.blocks.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
+        let map = self.blocks.get_or_init(|| map_of(segment_bytes, ALIGN_BYTES));
         for (word, mask) in (bytes.start / ALIGN_BYTES..bytes.end.div_ceil(ALIGN_BYTES)).map(place) {
             if let Some(word) = map.get(word) {
                 word.fetch_or(mask, Ordering::Relaxed);
@@ -48,17 +53,22 @@ impl Touched {
         }
     }
 
-    /// The stretch of [`ENTER_BYTES`] in which byte `at` is, the first time that it is asked for, if all of
-    /// it is before byte `written`. No stretch is asked for twice, so that a file that is not in memory costs
-    /// hardly more. Only the first 64 of a segment are, which most segments do not have.
-    pub(super) fn ask(&self, at: u64, written: u64, segment_bytes: u64) -> Option<Range<u64>> {
-        let number = at / ENTER_BYTES;
-        let stretch = number * ENTER_BYTES..segment_bytes.min((number + 1) * ENTER_BYTES);
-        if number >= u64::from(u64::BITS) || stretch.end > written {
-            return None;
+    /// Whether a stretch of a segment of `segment_bytes` is to be entered for byte `at` of it: nobody has
+    /// asked for that byte, so that a file that is not in memory costs hardly more. REQUIRES: the file has
+    /// all of the stretch.
+    pub(super) fn ask(&self, at: u64, stretch: &Range<u64>, segment_bytes: u64) -> bool {
+        let map = self.asked.get_or_init(|| map_of(segment_bytes, ENTER_BYTES));
+        let claim = |part: u64| {
+            let (word, mask) = place(part);
+            map.get(word).is_some_and(|word| word.fetch_or(mask, Ordering::Relaxed) & mask == 0)
+        };
+        let is_first = claim(at / ENTER_BYTES);
+        if is_first {
+            for part in stretch.start / ENTER_BYTES..stretch.end.div_ceil(ENTER_BYTES) {
+                let _others = claim(part);
+            }
         }
-        let before = self.asked.fetch_or(1 << number, Ordering::Relaxed);
-        (before & (1 << number) == 0).then_some(stretch)
+        is_first
     }
 }
 
@@ -67,14 +77,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_is_asked_for_once_when_all_of_it_is_written() {
-        let (touched, whole) = (Touched::default(), 5 << 20);
-        assert_eq!(touched.ask(ENTER_BYTES + 7, 2 * ENTER_BYTES - 1, whole), None, "its end is not written");
-        assert_eq!(touched.ask(ENTER_BYTES + 7, whole, whole), Some(ENTER_BYTES..2 * ENTER_BYTES));
-        assert_eq!(touched.ask(ENTER_BYTES, whole, whole), None);
-        assert_eq!(touched.ask(whole - 1, whole, whole), Some(2 * ENTER_BYTES..whole), "the last is shorter");
-        assert_eq!(touched.ask(64 * ENTER_BYTES, u64::MAX, u64::MAX), None);
-        touched.note(ENTER_BYTES..2 * ENTER_BYTES, whole);
-        assert!(touched.has(ENTER_BYTES..2 * ENTER_BYTES) && !touched.has(ENTER_BYTES - 1..ENTER_BYTES));
+    fn a_stretch_is_asked_for_once() {
+        let (touched, whole) = (Touched::default(), 100 * ENTER_BYTES + 4096);
+        let stretch = 2 * ENTER_BYTES..4 * ENTER_BYTES;
+        assert!(touched.ask(stretch.start + 7, &stretch, whole));
+        assert!(!touched.ask(stretch.start, &stretch, whole) && !touched.ask(stretch.end - 1, &stretch, whole));
+        let last = 100 * ENTER_BYTES..whole;
+        assert!(touched.ask(whole - 1, &last, whole) && !touched.ask(whole - 1, &last, whole));
+        let beyond = REACH_BYTES + whole;
+        assert!(!touched.ask(beyond, &(beyond..beyond + 1), u64::MAX), "no reference reaches there");
+        touched.note(stretch.clone(), whole);
+        assert!(touched.has(stretch.clone()) && !touched.has(stretch.start - 1..stretch.end));
     }
 }

@@ -74,6 +74,26 @@ fn open(db: &Db, how: &str, info: RunInfo) -> Run {
 }
 
 #[test]
+fn a_handle_that_writes_enters_less_into_the_mapping_at_a_time() {
+    let path = std::env::temp_dir().join(format!("azekura-entered-{}.azk", std::process::id()));
+    let entered = |db: &Db| match &db.engine.store.pages {
+        PageSource::Mapped { mapping, .. } => mapping.stretch_of(0, u64::MAX).end,
+        PageSource::Cached(_) => 0,
+    };
+    let db = Db::open(&path, Options::new()).unwrap();
+    let before = entered(&db);
+    db.table("t", TableKind::Ordered).unwrap().put(b"key", b"value").unwrap();
+    // The log's thread begins a little later. (Not every system maps files.)
+    wait_until(|| before == 0 || entered(&db) < before);
+    db.close().unwrap();
+    let db = Db::open(&path, Options::new().create(false)).unwrap();
+    assert_eq!(db.open_table("t").unwrap().get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    assert_eq!(entered(&db), before, "it only reads");
+    db.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
 fn pages_of_all_shapes_are_read() {
     all("shapes", |db, how| {
         let long = |i: u32| [key(i), vec![b'x'; 20_000 * usize::from(i.is_multiple_of(400))]].concat();
