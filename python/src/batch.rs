@@ -265,5 +265,5 @@ pub fn put_into(
     table: &azekura::Table,
     records: &mut dyn Iterator<Item = (&[u8], &[u8])>,
 ) -> Result<()> {
-    Ok(txn.put_many(table, records)?)
+    txn.put_many(table, records)
 }

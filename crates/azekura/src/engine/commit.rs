@@ -29,9 +29,10 @@ pub(super) use guarded::Commit;
 pub(super) use steps::CommitSteps;
 pub(super) use sync::Syncer;
 
+use queue::may_be_told;
+
 use super::Engine;
 use super::batch::Batch;
-use super::feed::TOLD_BYTES_MAX;
 use super::within;
 use crate::base::error::Result;
 use crate::format::feed::FeedContent;
@@ -73,16 +74,13 @@ impl Engine {
         done
     }
 
-    /// Commits a small batch to a table of which the feed is told. None: what it tells has to be gathered
-    /// before, and nothing was done.
+    /// Commits a small batch to a table of which the feed is told. None: nothing was committed. What it tells
+    /// has to be gathered before; that is seen here, or, now and then, under the lock.
     pub(crate) fn commit_told(&self, batch: &mut Batch) -> Result<Option<u64>> {
         self.check_writable()?;
         self.committer.check_open()?;
-        let is_small = batch.parts.len() == 1 && batch.parts[0].block.bytes() < TOLD_BYTES_MAX;
-        if !is_small || batch.durable || !self.feed.is_told_blind(batch.parts[0].table) {
-            return Ok(None);
-        }
-        if self.store.room.is_tight() || self.log.is_full() || !self.look_after() {
+        let is_told = may_be_told(batch).is_some_and(|part| self.feed.is_told_blind(part.table));
+        if !is_told || self.store.room.is_tight() || !self.look_after() {
             return Ok(None);
         }
         if self.log.is_long() {
@@ -91,6 +89,9 @@ impl Engine {
         let _admitted = self.admit_batch(batch)?;
         let user_bytes = batch.user_bytes;
         self.pace_writer(user_bytes)?;
+        if self.log.is_full() {
+            return Ok(None);
+        }
         let mut commit = self.committer.lock();
         self.poison.check()?;
         let armed = self.poison.armed("committing");

@@ -221,6 +221,7 @@ impl Engine {
     /// Called before anything is changed. See `Background::look_after`.
     #[inline(always)]
     fn look_after(&self) -> bool {
+        self.store.pages.note_changes();
         self.background.look_after(&self.store.room)
     }
 

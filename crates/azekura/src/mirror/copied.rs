@@ -58,12 +58,15 @@ pub(super) struct Copied {
     places: BTreeMap<u64, Standing>,
     /// The same by their parts: the part, where the piece begins in it, and the place.
     parts: BTreeSet<(PartId, u64, u64)>,
+    /// No piece is longer.
+    longest: u64,
 }
 
 impl Copied {
     fn insert(&mut self, piece: Piece, digest: Option<u128>) {
         self.parts.insert((piece.part, piece.at, piece.offset));
         self.places.insert(piece.offset, Standing { piece, digest });
+        self.longest = self.longest.max(piece.bytes);
     }
 
     fn remove(&mut self, piece: Piece) {
@@ -127,8 +130,8 @@ impl Copied {
     pub(super) fn stretches(&self, piece: &Piece) -> Vec<Stretch> {
         let place_of = |at: u64| piece.offset + (at - piece.at);
         let (mut at, end) = (piece.at, piece.at + piece.bytes);
-        let mut stretches = Vec::new();
-        for (.., offset) in self.parts.range((piece.part, 0, 0)..(piece.part, end, 0)) {
+        let (mut stretches, first) = (Vec::new(), at.saturating_sub(self.longest));
+        for (.., offset) in self.parts.range((piece.part, first, 0)..(piece.part, end, 0)) {
             let Some(there) = self.places.get(offset) else { continue };
             let (from, to) = (there.piece.at.max(at), (there.piece.at + there.piece.bytes).min(end));
             if from >= to {

@@ -2,7 +2,8 @@
 //!
 //! The place from which it is copied is read first, all of it, and compared with the digest that was taken
 //! when these bytes came. If there is none, because they came before the mirror was opened, a source on
-//! another machine is asked for one. What cannot be compared, or is not the same, comes from the source.
+//! another machine is asked for those of its steps. What cannot be compared, or is not the same, comes from
+//! the source.
 
 use super::copied::{Piece, Standing};
 use super::copy::STEP_BYTES;
@@ -43,8 +44,9 @@ impl Mirror {
         told: Told<'_>,
     ) -> Going<bool> {
         let Some(afar) = self.source.afar.clone() else { return Ok(false) };
-        for from in (0..piece.bytes).step_by(usize_of64(STEP_BYTES)) {
-            let part = piece.part_at(from, STEP_BYTES);
+        let step = self.pace.step_bytes().unwrap_or(STEP_BYTES);
+        for from in (0..piece.bytes).step_by(usize_of64(step)) {
+            let part = piece.part_at(from, step);
             let expected = afar.digest(part.offset, part.bytes).map_err(|e| read_error(e, part.offset));
             if !is_good(&self.source)? {
                 return Err(Stop::Overtaken);

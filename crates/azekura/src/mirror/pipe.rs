@@ -68,8 +68,9 @@ const PART_BYTES: usize = 1 << 20;
 const LOG_BYTES_MAX: usize = 2 << 20;
 /// An error's text is cut to this length.
 const TEXT_BYTES_MAX: usize = 1000;
-/// The longest body of an answer: frames, a head, and some numbers.
-const BODY_BYTES_MAX: usize = LOG_BYTES_MAX + (8 << 10) + 64;
+/// The longest body of an answer: frames, a head, and some numbers. What is packed may get a byte longer for
+/// each step, and a step that does so follows 16 KiB as they are.
+const BODY_BYTES_MAX: usize = LOG_BYTES_MAX + LOG_BYTES_MAX / (16 << 10) + (8 << 10) + 128;
 
 const OPEN: u8 = 1;
 const READ: u8 = 2;

@@ -85,6 +85,7 @@ pub(crate) enum PageSource {
 
 impl PageSource {
     /// From now on the file is written to beside those who read.
+    #[inline]
     pub(crate) fn note_changes(&self) {
         if let PageSource::Mapped { mapping, .. } = self {
             mapping.enter_less();

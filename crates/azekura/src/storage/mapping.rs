@@ -61,7 +61,9 @@ impl FileMapping {
 
     /// From now on reads are not to wait for long: the file is written to beside them.
     pub(crate) fn enter_less(&self) {
-        self.enter_bytes.store(ENTER_BYTES, Ordering::Relaxed);
+        if self.enter_bytes.load(Ordering::Relaxed) != ENTER_BYTES {
+            self.enter_bytes.store(ENTER_BYTES, Ordering::Relaxed);
+        }
     }
 
     /// What is to be entered together with byte `at` of a thing of `bytes` that stands in the file.

@@ -2,25 +2,41 @@
 //! together, so that the cache misses of one key overlap those of the others.
 
 use super::many::GROUP;
-use super::write::{WriteTxn, check_key};
+use super::write::WriteTxn;
 use crate::base::error::Result;
+use crate::base::limits::KEY_BYTES_MAX;
 use crate::engine::Table;
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
 use std::ops::Range;
 
+/// So many bytes of records are in hand at a time, or one record.
+const GROUP_BYTES: usize = 64 << 10;
+
 /// Old values of records that are about to be put.
-#[derive(Default)]
 struct Olds {
     bytes: Vec<u8>,
-    /// Where each stands, and when it expires. None: there is none.
-    places: Vec<Option<(Range<usize>, Expiry)>>,
+    /// What is known of each.
+    known: Vec<Known>,
+}
+
+#[derive(Clone)]
+enum Known {
+    /// Whoever puts the record looks.
+    Nothing,
+    Absent,
+    /// Where the value stands, and when it expires.
+    Value(Range<usize>, Expiry),
 }
 
 impl Olds {
-    fn of(&self, i: usize) -> Option<(&[u8], Expiry)> {
-        let (range, expiry) = self.places[i].as_ref()?;
-        Some((&self.bytes[range.clone()], *expiry))
+    /// What the snapshot has of a record. The outer none: it is not known.
+    fn of(&self, i: usize) -> Option<Option<(&[u8], Expiry)>> {
+        match &self.known[i] {
+            Known::Nothing => None,
+            Known::Absent => Some(None),
+            Known::Value(range, expiry) => Some(Some((&self.bytes[range.clone()], *expiry))),
+        }
     }
 }
 
@@ -52,50 +68,68 @@ impl WriteTxn {
         if self.buffer(table)?.indexes.is_none() {
             return records.try_for_each(|(key, value)| self.put_here(table, key.as_ref(), value.as_ref()));
         }
+        let mut group: Vec<(K, V)> = Vec::with_capacity(GROUP);
         loop {
-            let group: Vec<(K, V)> = records.by_ref().take(GROUP).collect();
+            let mut bytes = 0;
+            while group.len() < GROUP && bytes < GROUP_BYTES {
+                let Some((key, value)) = records.next() else { break };
+                bytes += key.as_ref().len() + value.as_ref().len();
+                group.push((key, value));
+            }
             if group.is_empty() {
                 return Ok(());
             }
-            let keys: Vec<&[u8]> = group.iter().map(|(key, _)| key.as_ref()).collect();
-            let olds = self.olds(table, &keys);
-            for (i, (key, value)) in group.iter().enumerate() {
-                match &olds {
-                    Some(olds) => self.put_over(table, key.as_ref(), value.as_ref(), olds.of(i))?,
-                    None => self.put_here(table, key.as_ref(), value.as_ref())?,
+            let olds = self.olds(table, &group);
+            for (i, (key, value)) in group.drain(..).enumerate() {
+                self.put_over(table, key.as_ref(), value.as_ref(), olds.of(i))?;
+            }
+        }
+    }
+
+    /// What the snapshot has of the keys that are not written yet, as far as it is small and can be read: who
+    /// puts a record meets the error.
+    fn olds<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, table: &Table, group: &[(K, V)]) -> Olds {
+        let mut olds = Olds { bytes: Vec::new(), known: vec![Known::Nothing; group.len()] };
+        let (mut keys, mut places) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
+        for (i, (key, value)) in group.iter().enumerate() {
+            let (key, value) = (key.as_ref(), value.as_ref());
+            let is_small =
+                key.len() <= KEY_BYTES_MAX && value.len() < self.db.engine.config.large_value_bytes;
+            if is_small && self.is_untouched(table, key) {
+                keys.push(key);
+                places.push(i);
+            }
+        }
+        let read = self.snapshot_of_many(table, &keys, |i, found| {
+            olds.known[places[i]] = match found {
+                None => Known::Absent,
+                Some((value, _)) if olds.bytes.len() + value.len() > GROUP_BYTES => Known::Nothing,
+                Some((value, expiry)) => {
+                    let start = olds.bytes.len();
+                    olds.bytes.extend_from_slice(value);
+                    Known::Value(start..olds.bytes.len(), expiry)
                 }
-            }
-        }
-    }
-
-    /// What the snapshot has of some keys. None if it cannot be read: who puts the record meets the error.
-    fn olds(&self, table: &Table, keys: &[&[u8]]) -> Option<Olds> {
-        let mut olds = Olds { bytes: Vec::new(), places: vec![None; keys.len()] };
-        if keys.iter().any(|key| check_key(key).is_err()) {
-            return None;
-        }
-        let read = self.snapshot_of_many(table, keys, |i, found| {
-            if let Some((value, expiry)) = found {
-                let start = olds.bytes.len();
-                olds.bytes.extend_from_slice(value);
-                olds.places[i] = Some((start..olds.bytes.len(), expiry));
-            }
+            };
         });
-        read.ok().map(|()| olds)
+        if read.is_err() {
+            olds.known.fill(Known::Nothing);
+        }
+        olds
     }
 
-    /// Sets the value of a key of a table with indexes. `old` is what the snapshot has.
+    /// Sets the value of a key of a table with indexes. `old` is what the snapshot has, if that is known.
     fn put_over(
         &mut self,
         table: &Table,
         key: &[u8],
         value: &[u8],
-        old: Option<(&[u8], Expiry)>,
+        old: Option<Option<(&[u8], Expiry)>>,
     ) -> Result<()> {
-        let is_small = value.len() < self.db.engine.config.large_value_bytes;
-        if !is_small || !self.is_untouched(table, key) {
+        // (A key may come again in a group.)
+        let Some(old) = old.filter(|_| self.is_untouched(table, key)) else {
             return self.put_here(table, key, value);
-        }
+        };
+        self.track_key(table, key);
         let expiry = self.usual_expiry(table)?;
         self.reindex_from(table, key, old, Some((value, expiry)))?;
         self.write_content(table, key, Content { tag: Tag::Put, value, expiry })

@@ -235,6 +235,7 @@ impl WriteTxn {
         let (mut out, mut places, mut asked) = (vec![None; keys.len()], Vec::new(), Vec::new());
         for (i, key) in keys.iter().map(K::as_ref).enumerate() {
             if self.is_untouched(table, key) {
+                self.track_key(table, key);
                 places.push(i);
                 asked.push(key);
             } else {
@@ -245,21 +246,20 @@ impl WriteTxn {
         Ok(out)
     }
 
-    /// Calls `f` with what the snapshot has of each key, and when it expires. The keys count as read.
+    /// Calls `f` with what the snapshot has of each key, and when it expires. They do not count as read.
     pub(super) fn snapshot_of_many(
         &self,
         table: &Table,
         keys: &[&[u8]],
         f: impl FnMut(usize, Option<(&[u8], Expiry)>),
     ) -> Result<()> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        for key in keys {
-            let mut buf = KeyBuf::new();
-            self.track(table, table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf));
-        }
-        self.snapshot().get_many_expiring(table, keys, f)
+        if keys.is_empty() { Ok(()) } else { self.snapshot().get_many_expiring(table, keys, f) }
+    }
+
+    /// From now on a key counts as read.
+    pub(super) fn track_key(&self, table: &Table, key: &[u8]) {
+        let mut buf = KeyBuf::new();
+        self.track(table, table.kind.sort_key(key, self.db.engine.store.hash_seed, &mut buf));
     }
 
     /// Whether the snapshot says what a key has.

@@ -41,10 +41,11 @@ impl Segment {
     /// what is needed of the others, and discards what was read.
     #[cold]
     fn touch(&self, mapping: &FileMapping, place: &SegmentPlace, bytes: Range<u64>) -> Result<()> {
-        let mut buffer = Vec::new();
-        let mut at = bytes.start;
+        let (mut buffer, mut at, mut asks) = (Vec::new(), bytes.start, true);
         while at < bytes.end {
-            let touched = match self.enter_at(mapping, place, at) {
+            let entered = if asks { self.enter_at(mapping, place, at) } else { None };
+            asks = entered.is_some();
+            let touched = match entered {
                 Some(stretch) => stretch,
                 None => {
                     let end = bytes.end.min((at / ENTER_BYTES + 1) * ENTER_BYTES);

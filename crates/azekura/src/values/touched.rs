@@ -81,7 +81,9 @@ mod tests {
         let (touched, whole) = (Touched::default(), 100 * ENTER_BYTES + 4096);
         let stretch = 2 * ENTER_BYTES..4 * ENTER_BYTES;
         assert!(touched.ask(stretch.start + 7, &stretch, whole));
-        assert!(!touched.ask(stretch.start, &stretch, whole) && !touched.ask(stretch.end - 1, &stretch, whole));
+        assert!(
+            !touched.ask(stretch.start, &stretch, whole) && !touched.ask(stretch.end - 1, &stretch, whole)
+        );
         let last = 100 * ENTER_BYTES..whole;
         assert!(touched.ask(whole - 1, &last, whole) && !touched.ask(whole - 1, &last, whole));
         let beyond = REACH_BYTES + whole;

@@ -177,6 +177,8 @@ impl AzekuraWriter<'_> {
 impl Writer for AzekuraWriter<'_> {
     #[inline]
     fn begin(&mut self) -> Result<()> {
+        self.waiting.clear();
+        self.ends.clear();
         self.txn = Some(self.store.db.write());
         Ok(())
     }
@@ -208,6 +210,9 @@ impl Writer for AzekuraWriter<'_> {
 
     #[inline]
     fn remove(&mut self, key: &[u8]) -> Result<()> {
+        if !self.ends.is_empty() {
+            self.put_waiting()?;
+        }
         match &mut self.txn {
             Some(txn) => txn.remove(&self.store.table, key).map_err(self.store.failed("WriteTxn::remove")),
             None => Err(self.no_transaction()),

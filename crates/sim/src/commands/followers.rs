@@ -62,7 +62,6 @@ pub fn run(arguments: &Arguments) -> Verdict {
     let watchdog = Watchdog::start(240);
     let totals = Totals::default();
     run.on_all_processors(|n| {
-        if std::env::var("ONLY").is_ok_and(|only| only != n.to_string()) { return; }
         watchdog.at(format!("database {n}"));
         let mut rng = Rng::of(run.seed, n);
         let seed = rng.number();

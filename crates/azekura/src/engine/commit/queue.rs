@@ -5,6 +5,7 @@ use crate::base::fault::fault;
 use crate::engine::batch::{Batch, BatchPart};
 use crate::engine::changes::TableChanges;
 use crate::engine::dials::Dials;
+use crate::engine::feed::TOLD_BYTES_MAX;
 use crate::engine::state::State;
 use crate::format::frame::{TableChange, write_part, write_table_change};
 use crate::format::operand::Folding;
@@ -36,7 +37,8 @@ const RECORD_BYTES_MIN: usize = 64;
 pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) -> Option<BatchPart> {
     let before = std::mem::take(&mut commit.last_table);
     let [part] = batch.parts.as_slice() else { return None };
-    if !is_small(state, part) || !batch.changes().is_empty() {
+    let is_small = is_plain(part) && !part.is_chunk(state.dials(part.table));
+    if !is_small || !batch.changes().is_empty() {
         return None;
     }
     commit.last_table = part.table;
@@ -44,12 +46,12 @@ pub(super) fn take_small(commit: &mut Commit, state: &State, batch: &mut Batch) 
     if suits { batch.parts.pop() } else { None }
 }
 
-/// Whether the log may refer to what will stand of a part in an active buffer.
-fn is_small(state: &State, part: &BatchPart) -> bool {
+/// Whether the log may refer to what will stand of a part in an active buffer, if it goes there.
+fn is_plain(part: &BatchPart) -> bool {
     // (What stands in the buffer of an operand is more than that.)
     !part.block.is_empty()
+        && part.ranges.is_empty()
         && part.segments.is_empty()
-        && !part.is_chunk(state.dials(part.table))
         && part.block.folding() == Folding::None
 }
 
@@ -58,11 +60,12 @@ fn is_counted(part: &BatchPart) -> bool {
     part.block.len() == 1 || part.block.bytes() >= RECORD_BYTES_MIN * part.block.len()
 }
 
-/// The part of a batch that writes to one table only, if the log may refer to it and to what it tells the
-/// feed.
-pub(super) fn small_told<'a>(state: &State, batch: &'a Batch) -> Option<&'a BatchPart> {
+/// The only part of a batch that is not durable at once, if the log may refer to what will stand of it in an
+/// active buffer, and of what it tells the feed.
+pub(super) fn may_be_told(batch: &Batch) -> Option<&BatchPart> {
     let [part] = batch.parts.as_slice() else { return None };
-    (is_small(state, part) && is_counted(part) && batch.changes().is_empty()).then_some(part)
+    let is_alone = !batch.durable && batch.reads.is_none() && batch.changes().is_empty();
+    (is_alone && part.block.bytes() < TOLD_BYTES_MAX && is_plain(part) && is_counted(part)).then_some(part)
 }
 
 /// Queues a batch for the log and makes its parts ready for the memtable.

@@ -4,11 +4,11 @@ use super::apply::Memtables;
 use super::committer::Committer;
 use super::guarded::Commit;
 use super::order;
-use super::queue::{Ready, log_batch, recovered, small_told, take_small};
+use super::queue::{Ready, log_batch, may_be_told, recovered, take_small};
 use crate::base::error::Result;
 use crate::base::life::Life;
 use crate::base::poison::Poison;
-use crate::engine::batch::Batch;
+use crate::engine::batch::{Batch, BatchPart};
 use crate::engine::catalog::Catalog;
 use crate::engine::changes::dropped;
 use crate::engine::checkpoint::{Checkpointer, PendingFree};
@@ -87,7 +87,8 @@ impl CommitSteps<'_> {
         self.committer.check_open()?;
         let Freezer { state, log, .. } = self.freezer;
         let state = state.load();
-        let Some(part) = small_told(&state, batch).filter(|_| batch.reads.is_none()) else { return Ok(None) };
+        let small = |part: &&BatchPart| !part.is_chunk(state.dials(part.table));
+        let Some(part) = may_be_told(batch).filter(small) else { return Ok(None) };
         let fed = self.feed.load();
         let Some(told) = commit.tell(&state, &fed, part, hash_seed)? else { return Ok(None) };
         let sequenced =
@@ -95,6 +96,7 @@ impl CommitSteps<'_> {
         let seq = sequenced.inspect_err(|_| batch.give_back())?;
         commit.feed.total_bytes = told.now.total_bytes;
         let part = batch.parts.swap_remove(0);
+        commit.last_table = part.table;
         let key = part_key(told.now.commit, 0);
         commit.apply_told(&self.memtables(true), &state, log, seq, (part, told.table, &key))?;
         self.freezer.rotate_if_full(commit)?;

@@ -111,3 +111,40 @@ fn what_a_removed_range_tells_stands_apart() {
     drop((feed, t));
     db.close().unwrap();
 }
+
+/// A small commit that is not durable at once tells what it does under the commit lock. The log refers to that,
+/// and recovery finds it.
+#[test]
+fn what_a_small_commit_tells_is_gathered_under_the_lock() {
+    let storage = MemStorage::default();
+    let options = || {
+        let delay = std::time::Duration::from_secs(600);
+        Options::new().memory_bytes(8 << 20).durability(Durability::Eventual).eventual_delay(delay)
+    };
+    let db = Db::open_on(&storage, "feeding.azk", options()).unwrap();
+    let [t, u] = ["t", "u"].map(|name| db.create_table(name, TableKind::Hash).unwrap());
+    t.set_feed(Some(FeedContent::Values)).unwrap();
+    let told = || String::from_utf8_lossy(db.engine.committer.lock().told.bytes()).into_owned();
+    t.put("first key", "first value").unwrap();
+    assert!(told().contains("first key") && told().contains("first value"));
+    t.remove("second key").unwrap();
+    assert!(told().contains("second key"));
+    // What has read, is long, or is to another table, is gathered before, or tells nothing.
+    let mut txn = db.write();
+    assert!(txn.get(&t, "first key").unwrap().is_some());
+    txn.put(&t, "third key", "x").unwrap();
+    txn.commit().unwrap();
+    t.put("fourth key", [7; 600]).unwrap();
+    u.put("fifth key", "x").unwrap();
+    assert!(told().contains("second key"));
+    db.sync().unwrap();
+    let mut feed = db.feed(db.feed_info().unwrap().unwrap().oldest).unwrap();
+    let mut keys = Vec::new();
+    while let Some(change) = feed.next().unwrap() {
+        if let ChangeKind::Put { key, .. } | ChangeKind::Remove { key, .. } = change.kind {
+            keys.push(String::from_utf8_lossy(key).into_owned());
+        }
+    }
+    assert_eq!(keys, ["first key", "second key", "third key", "fourth key"]);
+    db.close().unwrap();
+}

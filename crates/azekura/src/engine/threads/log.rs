@@ -31,9 +31,8 @@ impl LogThread<'_> {
     /// From the thread's start to its end.
     pub(super) fn run(&self) {
         let LogThread { syncer, watcher } = self;
-        let Flush { merges: Merges { installer, poison, store, .. }, freezer, config, .. } = syncer.flush;
+        let Flush { merges: Merges { installer, poison, .. }, freezer, config, .. } = syncer.flush;
         let Freezer { state, log, background, .. } = freezer;
-        store.pages.note_changes();
         let tick = (config.eventual_delay / LOG_TICKS).max(Duration::from_millis(1));
         // Commits that were there then are late at the tick after the next.
         let late = config.eventual_delay.saturating_sub(tick * 2);

@@ -17,6 +17,10 @@ use crate::memtable::active::{Active, Entry, Node};
 const COMMIT_BYTES: usize = 8 + 8 + 4 + PART_BYTES;
 const PART_BYTES: usize = 4 + 4 + 4 + 1 + 4;
 
+/// What commits that tell the feed count besides, once for all that stand in the same two buffers: where
+/// tables take turns, that is each of them.
+const TOLD_BYTES: usize = 256;
+
 /// What a commit has inserted into the active buffer of a table: its records in the order of their keys, with
 /// keys and values of so many bytes in all.
 #[derive(Clone, Copy)]
@@ -90,7 +94,7 @@ impl Entries {
         let mut bytes = COMMIT_BYTES + own.bytes();
         if let (Some(mine), Some(told)) = (&mut self.told, told) {
             mine.nodes.extend_from_slice(told.nodes);
-            bytes += PART_BYTES + told.bytes();
+            bytes += PART_BYTES + told.bytes() + if self.bytes == 0 { TOLD_BYTES } else { 0 };
         }
         self.bytes += bytes;
         bytes

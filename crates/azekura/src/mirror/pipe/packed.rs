@@ -184,6 +184,16 @@ mod tests {
             }
         }
         assert!(packed(&zeros).len() < 24);
+        // Three bytes that are repeated after each 16 KiB: a step takes more than it spares.
+        let mut odd: Vec<u8> = (0..16_400).flat_map(|n| noise(n).to_le_bytes()).collect();
+        odd.copy_within(0..OTHER_BYTES_MIN, 16_390);
+        let each = 16_390;
+        for at in (2 * each..odd.len() - 8).step_by(each) {
+            odd.copy_within(at - each..at - each + SAME_BYTES_MIN, at);
+        }
+        let long = packed(&odd);
+        assert!(long.len() <= odd.len() + odd.len() / (16 << 10) + 64, "{} of {}", long.len(), odd.len());
+        assert_eq!(unpack(&long, odd.len()).as_ref(), Some(&odd));
     }
 
     #[test]

@@ -42,7 +42,14 @@ struct Opened {
     pins: Vec<u64>,
     /// Whether commits wait for the mirror.
     acknowledges: bool,
+    /// The frames that it was last told of.
+    told: Option<Told>,
 }
+
+/// Frames that were sent: the tail at which they stand, where they end, and the digest of the first one's
+/// head. If the mirror asks at the same tail again, it can do nothing with them: they are of an older chain,
+/// or wait for a checkpoint.
+type Told = (u64, u64, u128);
 
 pub(super) struct Server<'a> {
     storage: &'a dyn Storage,
@@ -156,8 +163,10 @@ impl Server<'_> {
             return wrong("too many files");
         }
         let opened = self.storage.open(self.path, OpenMode::ReadOnly)?;
-        self.files
-            .insert(file, Opened { file: opened, head: Vec::new(), pins: Vec::new(), acknowledges: false });
+        self.files.insert(
+            file,
+            Opened { file: opened, head: Vec::new(), pins: Vec::new(), acknowledges: false, told: None },
+        );
         Ok(())
     }
 
@@ -263,13 +272,18 @@ impl Server<'_> {
             if tail >= SUPERBLOCKS_BYTES {
                 frames = Frames::at(opened.file.as_ref(), tail)?;
             }
-            let has_come = frames.is_whole || frames.mark != mark && !frames.is_coming;
+            let told = frames.first().map(|first| (tail, frames.end, digest(first)));
+            let has_come = match told {
+                Some(_) => told != opened.told,
+                None => frames.mark != mark && !frames.is_coming,
+            };
             if is_new || has_come || Instant::now() >= until {
                 break;
             }
             sleep(pause);
             pause = (2 * pause).min(LOOKS);
         }
+        opened.told = frames.first().map(|first| (tail, frames.end, digest(first)));
         self.add_head(file)?;
         // After the head: what that names ends before this.
         let len = self.of_answered(file)?.file.len()?;
@@ -404,6 +418,30 @@ mod tests {
         assert!(is_known == 0 && blocks == bytes, "it is whole, and the file ends there");
         file.set_len(8192).unwrap();
         assert_eq!(looked(&mut server, mark), (0, Vec::new(), 0), "nothing is there any more");
+    }
+
+    /// A whole frame that the mirror can do nothing with: it asks at the same tail again.
+    #[test]
+    fn frames_that_were_told_of_are_nothing_new() {
+        const WAIT_MS: u64 = 50;
+        let disk = Hooked::default();
+        let (file, mut server) = served(&disk);
+        let mut bytes = vec![0; 4096];
+        let mut write = |number| {
+            Frame { len: 5, number, ..frame() }.seal(&mut bytes);
+            file.write_at(&bytes, 8192).unwrap();
+        };
+        let mut waits = || {
+            let began = std::time::Instant::now();
+            assert!(has_head(&mut server, LOOK, [8192, WAIT_MS, 0, 0, 0]).is_some());
+            began.elapsed() >= Duration::from_millis(WAIT_MS)
+        };
+        write(1);
+        waits();
+        assert!(waits() && waits(), "nothing has come");
+        write(2);
+        waits();
+        assert!(waits());
     }
 
     /// The blocks behind a frame have a mark of their own.

@@ -51,6 +51,11 @@ impl Frames {
         Ok(frames)
     }
 
+    /// The head of the first frame, if all of that is there.
+    pub(super) fn first(&self) -> Option<&[u8]> {
+        self.bytes.get(..HEADER_BYTES).filter(|_| self.is_whole)
+    }
+
     /// Adds the blocks behind the frames, where who reads the chain looks for the next one, or for the second
     /// copy of a jump. What is no frame goes as zeros.
     fn add_behind(&mut self, file: &dyn File, len: u64, first: &[u8]) -> io::Result<()> {

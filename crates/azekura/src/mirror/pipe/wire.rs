@@ -125,9 +125,14 @@ impl Wire {
 
     /// The bytes that an answer has, which were packed, and are no more than so many.
     pub(super) fn unpacked(&mut self, packed: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
-        self.count(packed);
         match unpack(packed, bytes_max) {
-            Some(bytes) => Ok(bytes),
+            Some(bytes) => {
+                // An answer that brings nothing is no progress.
+                if !bytes.is_empty() {
+                    self.count(packed);
+                }
+                Ok(bytes)
+            }
             None => self.cut_off("what the source has packed is not what comes out"),
         }
     }

@@ -491,6 +491,26 @@ fn records_that_are_put_together_are_put_as_one_by_one() {
     assert_eq!((keys_with(&t, "old"), keys_with(&t, "new"), keys_with(&t, "other")), (59, 40, 1));
 }
 
+/// What a transaction has removed it does not read, so nothing that others do to it is a conflict; and what a
+/// call has not come to was not read either.
+#[test]
+fn records_that_are_put_together_are_read_only_where_one_would_be() {
+    let (db, t) = with_index("v");
+    t.put_many((0..40u32).map(|i| (i.to_be_bytes(), "old"))).unwrap();
+    let mut txn = db.write();
+    txn.clear(&t).unwrap();
+    txn.put_many(&t, (0..20u32).map(|i| (i.to_be_bytes(), "new"))).unwrap();
+    t.put(7u32.to_be_bytes(), "other").unwrap();
+    txn.commit().unwrap();
+    assert_eq!((keys_with(&t, "new"), t.count().unwrap()), (20, 20));
+    let mut txn = db.write();
+    let key = |i: u32| if i == 10 { vec![0; KEY_BYTES_MAX + 1] } else { i.to_be_bytes().to_vec() };
+    assert!(txn.put_many(&t, (0..20u32).map(|i| (key(i), "newer"))).is_err());
+    t.put(15u32.to_be_bytes(), "other").unwrap();
+    txn.commit().unwrap();
+    assert_eq!((keys_with(&t, "newer"), keys_with(&t, "new"), keys_with(&t, "other")), (10, 9, 1));
+}
+
 fn keys_with(t: &Table, value: &str) -> u64 {
     t.index("i").unwrap().count(&[value.into()]).unwrap()
 }

@@ -7,6 +7,7 @@ use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
 use azekura::storage::Storage;
 use azekura::{Db, Durability, Mirror, MirrorStatus, Options, Table, TableKind};
+use std::ops::Range;
 use std::path::Path;
 
 const LARGE: usize = 20_000;
@@ -143,10 +144,10 @@ fn moved_runs_are_copied_within_the_mirror() {
     let hole = db.table("hole", TableKind::Ordered).unwrap();
     let noise = |n: u32| (0..16).flat_map(|i| (n * 16 + i).wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
     let records =
-        |from: u32| (from..from + 2000).map(|n| (n.to_be_bytes(), noise(n))).collect::<Vec<(_, Vec<u8>)>>();
-    hole.put_many(records(0)).unwrap();
+        |numbers: Range<u32>| numbers.map(|n| (n.to_be_bytes(), noise(n))).collect::<Vec<(_, Vec<u8>)>>();
+    hole.put_many(records(0..20_000)).unwrap();
     db.flush().unwrap();
-    table.put_many(records(2000)).unwrap();
+    table.put_many(records(20_000..25_000)).unwrap();
     table.put(b"large", vec![7; LARGE]).unwrap();
     db.flush().unwrap();
     catch_up(&mut mirror).unwrap();
