@@ -112,8 +112,8 @@ fn what_a_removed_range_tells_stands_apart() {
     db.close().unwrap();
 }
 
-/// A small commit that is not durable at once tells what it does under the commit lock. The log refers to that,
-/// and recovery finds it.
+/// A small commit that is not durable at once tells what it does under the commit lock. The log refers to
+/// that.
 #[test]
 fn what_a_small_commit_tells_is_gathered_under_the_lock() {
     let storage = MemStorage::default();

@@ -7,7 +7,6 @@ use crate::judge::{PATH, Setting};
 use crate::rng::Rng;
 use azekura::storage::Storage;
 use azekura::{Db, Durability, Mirror, MirrorStatus, Options, Table, TableKind};
-use std::ops::Range;
 use std::path::Path;
 
 const LARGE: usize = 20_000;
@@ -134,36 +133,4 @@ fn a_sync_fails() {
             cut_everywhere(&dest);
         }
     }
-}
-
-/// What the source has moved is copied within the mirror, to a place of which nothing must be seen before the
-/// checkpoint that names it.
-#[test]
-fn moved_runs_are_copied_within_the_mirror() {
-    let Pair { dest, db, table, mut mirror, source: _source } = pair();
-    let hole = db.table("hole", TableKind::Ordered).unwrap();
-    let noise = |n: u32| (0..16).flat_map(|i| (n * 16 + i).wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
-    let records =
-        |numbers: Range<u32>| numbers.map(|n| (n.to_be_bytes(), noise(n))).collect::<Vec<(_, Vec<u8>)>>();
-    hole.put_many(records(0..20_000)).unwrap();
-    db.flush().unwrap();
-    table.put_many(records(20_000..25_000)).unwrap();
-    table.put(b"large", vec![7; LARGE]).unwrap();
-    db.flush().unwrap();
-    catch_up(&mut mirror).unwrap();
-    db.drop_table("hole").unwrap();
-    // What is put into another table merges nothing of the first.
-    let other = db.table("other", TableKind::Ordered).unwrap();
-    for round in 0..3u8 {
-        other.put(b"fourth", [round]).unwrap();
-        db.flush().unwrap();
-        catch_up(&mut mirror).unwrap();
-    }
-    let before = mirror.status();
-    db.shrink(|_| {}).unwrap();
-    catch_up(&mut mirror).unwrap();
-    let status = mirror.status();
-    assert!(status.moved_bytes > 100_000, "{status:?}");
-    assert!(status.copied_bytes - before.copied_bytes < 100_000, "{before:?} {status:?}");
-    cut_everywhere(&dest);
 }
