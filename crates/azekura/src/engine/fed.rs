@@ -42,10 +42,10 @@ impl Feeding {
         self.fed.load_full()
     }
 
-    /// The same, for as long as the guard lives.
+    /// What `f` makes of it.
     #[inline]
-    pub(super) fn load(&self) -> impl std::ops::Deref<Target = Arc<Fed>> + '_ {
-        self.fed.load()
+    pub(super) fn with<T>(&self, f: impl FnOnce(&Fed) -> T) -> T {
+        f(&self.fed.load())
     }
 
     /// Whether a table is fed now.
@@ -56,7 +56,8 @@ impl Feeding {
     /// Whether what a commit to a table tells is known without reading.
     pub(super) fn is_told_blind(&self, table: u32) -> bool {
         let is_blind = |content| content != FeedContent::Both;
-        !self.begins_anew.load(Ordering::Acquire) && self.load().content_of(table).is_some_and(is_blind)
+        !self.begins_anew.load(Ordering::Acquire)
+            && self.with(|fed| fed.content_of(table).is_some_and(is_blind))
     }
 
     /// REQUIRES: the commit lock, or that nobody commits yet.

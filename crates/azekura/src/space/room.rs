@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// most that it grows ahead.
 const AHEAD_PART: u64 = 8;
 const AHEAD_BYTES_MAX: u64 = 4 << 20;
-/// The file is cut by so many bytes at a time. (One call for all was seen to take 75 ms, in which nobody gets
-/// space.)
+/// The file is cut by so many bytes at a time, where nothing is kept. (One call for all was seen to take
+/// 75 ms, in which nobody gets space.)
 const CUT_BYTES: u64 = 8 << 20;
 
 /// The room of one file.
@@ -143,34 +143,31 @@ impl Room {
         if kept > 0 {
             self.look_closely();
         }
-        let behind = self.space.with_end(|end| self.len().map(|len| len.saturating_sub(end)))?;
-        // Holes may have no blocks. So their blocks are counted: all that is held, less what is behind the
-        // end.
-        let in_holes = self.held_bytes().saturating_sub(behind);
-        let kept_behind = align_up(kept.saturating_sub(in_holes));
-        while !self.cut_step(kept_behind)? {}
+        let held = self.held_bytes();
+        while !self.cut_step(held, kept)? {}
         if kept > 0 {
             self.look_closely();
         }
         Ok(())
     }
 
-    /// Cuts a part of what stands behind the last extent, and the bytes that are kept there. True if that was
-    /// all. Nobody gets space meanwhile.
-    fn cut_step(&self, kept_behind: u64) -> Result<bool> {
+    /// Cuts what stands behind the last extent, or a part of it if nothing is kept: what is kept must be
+    /// counted in the moment in which all else goes. True if that was all. Nobody gets space meanwhile.
+    fn cut_step(&self, held: u64, kept: u64) -> Result<bool> {
         self.space.with_end(|end| {
-            let (goal, len) = (end.saturating_add(kept_behind), self.len()?);
+            let len = self.file.len().map_err(|e| Error::io("reading the file's length", e))?;
+            // Holes may have no blocks. So their blocks are counted: all that is held, less what is behind
+            // the end.
+            let in_holes = held.saturating_sub(len.saturating_sub(end));
+            let goal = end.saturating_add(align_up(kept.saturating_sub(in_holes)));
             if goal >= len {
                 return Ok(true);
             }
-            let to = goal.max(len.saturating_sub(CUT_BYTES) / ALIGN_BYTES * ALIGN_BYTES);
+            let part = len.saturating_sub(CUT_BYTES) / ALIGN_BYTES * ALIGN_BYTES;
+            let to = if kept == 0 { goal.max(part) } else { goal };
             self.file.set_len(to).map_err(|e| Error::io("shortening the file", e))?;
             Ok(to == goal)
         })
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.file.len().map_err(|e| Error::io("reading the file's length", e))
     }
 
     /// Takes at most `len_max` bytes, of the lowest hole with at least `len_min` bytes, else at the end of

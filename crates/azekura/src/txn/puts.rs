@@ -12,6 +12,8 @@ use std::ops::Range;
 
 /// So many bytes of records are in hand at a time, or one record.
 const GROUP_BYTES: usize = 64 << 10;
+/// And so many of old values.
+const OLD_BYTES: usize = 1 << 20;
 
 /// Old values of records that are about to be put.
 struct Olds {
@@ -64,7 +66,7 @@ impl WriteTxn {
         table: &Table,
         records: impl IntoIterator<Item = (K, V)>,
     ) -> Result<()> {
-        let mut records = records.into_iter();
+        let mut records = records.into_iter().fuse();
         if self.buffer(table)?.indexes.is_none() {
             return records.try_for_each(|(key, value)| self.put_here(table, key.as_ref(), value.as_ref()));
         }
@@ -103,7 +105,7 @@ impl WriteTxn {
         let read = self.snapshot_of_many(table, &keys, |i, found| {
             olds.known[places[i]] = match found {
                 None => Known::Absent,
-                Some((value, _)) if olds.bytes.len() + value.len() > GROUP_BYTES => Known::Nothing,
+                Some((value, _)) if olds.bytes.len() + value.len() > OLD_BYTES => Known::Nothing,
                 Some((value, expiry)) => {
                     let start = olds.bytes.len();
                     olds.bytes.extend_from_slice(value);

@@ -89,8 +89,8 @@ impl CommitSteps<'_> {
         let state = state.load();
         let small = |part: &&BatchPart| !part.is_chunk(state.dials(part.table));
         let Some(part) = may_be_told(batch).filter(small) else { return Ok(None) };
-        let fed = self.feed.load();
-        let Some(told) = commit.tell(&state, &fed, part, hash_seed)? else { return Ok(None) };
+        let told = self.feed.with(|fed| commit.tell(&state, fed, part, hash_seed))?;
+        let Some(told) = told else { return Ok(None) };
         let sequenced =
             self.catalog.operators.expect(&state, batch).and_then(|()| commit.sequence(&state, batch));
         let seq = sequenced.inspect_err(|_| batch.give_back())?;
