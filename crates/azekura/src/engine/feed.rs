@@ -111,8 +111,8 @@ pub(super) struct Told {
 }
 
 impl Commit {
-    /// Writes what the next commit, which is small, tells the feed. None: it tells nothing, or has to read, or
-    /// it leaves a mark. REQUIRES: the part has no operands and no large values.
+    /// Writes what the next commit, which is small, tells the feed. None: it tells nothing, or has to read,
+    /// or it leaves a mark. REQUIRES: the part has no operands and no large values.
     pub(super) fn tell(
         &mut self,
         state: &State,
