@@ -98,7 +98,7 @@ pub(crate) fn lookup<'a, R>(
 ) -> Result<Option<R>> {
     let sought = Sought { key, seq, kind: t.kind, hash: Cell::new(None) };
     if t.active.is_some() || !t.chunks.is_empty() || !t.frozen.is_empty() {
-        match in_active(t, seq, key).or_else(|| in_chunks(t, &sought)) {
+        match in_memtable(t, &sought) {
             Some(InMemory::Hidden | InMemory::Record(Tag::Tombstone, _)) => return Ok(None),
             Some(InMemory::Record(tag, stored)) => {
                 let Content { tag, value, expiry } = Content::of(tag, stored);
@@ -144,8 +144,12 @@ pub(super) fn in_memory<'a>(
     key: SortKey<'_>,
     hash: u64,
 ) -> Option<InMemory<'a>> {
-    let sought = Sought { key, seq, kind: t.kind, hash: Cell::new(Some(hash)) };
-    in_active(t, seq, key).or_else(|| in_chunks(t, &sought))
+    in_memtable(t, &Sought { key, seq, kind: t.kind, hash: Cell::new(Some(hash)) })
+}
+
+#[inline(always)]
+fn in_memtable<'a>(t: &'a TableState, sought: &Sought<'_>) -> Option<InMemory<'a>> {
+    in_active(t, sought.seq, sought.key).or_else(|| in_chunks(t, sought))
 }
 
 fn in_active<'a>(t: &'a TableState, seq: u64, key: SortKey<'_>) -> Option<InMemory<'a>> {

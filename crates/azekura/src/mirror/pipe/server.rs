@@ -314,6 +314,7 @@ fn head_of(file: &dyn File) -> io::Result<Vec<u8>> {
 mod tests {
     use super::super::LOG_BYTES_MAX;
     use super::super::packed::unpack;
+    use super::super::tail::tests::frame;
     use super::*;
     use crate::base::codec::u64_at;
     use crate::format::frame::Frame;
@@ -462,19 +463,5 @@ mod tests {
         Frame { len: 5, number: 2, ..frame() }.seal(&mut bytes);
         file.write_at(&bytes, 12_288).unwrap();
         assert_eq!(look(&mut server, mark), 0);
-    }
-
-    fn frame() -> Frame {
-        Frame {
-            file_id: 1,
-            chain: 1,
-            number: 1,
-            len: 0,
-            first_record: 0,
-            jump: false,
-            clock: 0,
-            checkpoint: 1,
-            durable_below: 0,
-        }
     }
 }

@@ -103,7 +103,7 @@ fn read_within(file: &dyn File, len: u64, offset: u64, bytes: u64) -> io::Result
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
@@ -116,7 +116,8 @@ mod tests {
         assert_eq!(frame_bytes(&Frame { len: 9000, jump: true, ..frame }), None);
     }
 
-    fn frame() -> Frame {
+    /// A frame without a payload.
+    pub(in super::super) fn frame() -> Frame {
         Frame {
             file_id: 1,
             chain: 1,
