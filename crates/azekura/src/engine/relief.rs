@@ -20,6 +20,8 @@
 mod estimates;
 mod gains;
 mod reserve;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
 
 pub(super) use reserve::{Admitted, Relief, tight_below};
 
@@ -131,11 +133,10 @@ impl<'a> RoomMaker<'a> {
         if let Some(found) = wanted() {
             return Ok(Some(found));
         }
-        if vain.mark == self.room_mark() {
+        if vain.mark == Some(self.room_mark()) {
             return Ok(None);
         }
-        if vain.mark[2].abs_diff(self.room().bytes()) >= relief.gain_worth() {
-            // A merge that found no room then may find some now, or have less to do.
+        if relief.room_has_changed(&vain) {
             (vain.garbage, vain.levels) = (0, 0);
         }
         self.relieve_by_flush()?;
@@ -153,7 +154,9 @@ impl<'a> RoomMaker<'a> {
         if found.is_none() && patient {
             found = self.patiently(&wanted);
         }
-        vain.mark = self.room_mark();
+        // What was found may be too little for the next caller, and there may be more to make.
+        let mark = if found.is_some() { None } else { Some(self.room_mark()) };
+        relief.note_vain(&mut vain, mark);
         Ok(found)
     }
 

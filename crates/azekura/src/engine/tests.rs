@@ -9,7 +9,7 @@ mod few;
 mod flushing;
 mod following;
 mod forged;
-mod hooked;
+pub(in crate::engine) mod hooked;
 mod logged;
 mod merging;
 mod opening;

@@ -53,8 +53,10 @@ pub(in crate::engine) fn tight_below(config: &Config) -> u64 {
 /// What was left when room was looked for in vain, so that it is not tried again and again.
 #[derive(Default)]
 pub(super) struct Vain {
-    /// Nothing has changed as long as this is the same.
-    pub(super) mark: [u64; 3],
+    /// Nothing has changed as long as this is the same. Nothing if room was found the last time.
+    pub(super) mark: Option<[u64; 3]>,
+    /// How much room there was then.
+    room: u64,
     /// So much garbage was left. Merges are tried again when there is more.
     pub(super) garbage: u64,
     /// So many levels of a table were left. Merges are tried again when there are more.
@@ -76,6 +78,8 @@ pub(in crate::engine) struct Relief {
     merging: AtomicU64,
     /// How many records have been removed since the last flush for that.
     removes: AtomicU64,
+    /// The most room that a commit found since room was looked for in vain.
+    most_room: AtomicU64,
 }
 
 /// Bytes reserved for a commit or a value. The reservation ends when this is dropped: by then they count as
@@ -109,6 +113,7 @@ impl Relief {
             admitted: AtomicU64::new(0),
             merging: AtomicU64::new(0),
             removes: AtomicU64::new(0),
+            most_room: AtomicU64::new(0),
         }
     }
 
@@ -140,7 +145,22 @@ impl Relief {
     pub(super) fn admit(&self, bytes: u64, kept: u64, flush_need: u64) -> Option<Admitted<'_>> {
         let (admitted, others) = Admitted::new(&self.admitted, bytes);
         let need = kept.saturating_add(flush_need).saturating_add(others).saturating_add(bytes);
+        self.most_room.fetch_max(self.room.bytes(), Ordering::Relaxed);
         self.room.secure(need).then_some(admitted)
+    }
+
+    /// Whether there is, or was in between, much more or much less room than when `vain` was noted. Then
+    /// merges that were in vain may find some, or have less to do.
+    pub(super) fn room_has_changed(&self, vain: &Vain) -> bool {
+        let (then, now, most) = (vain.room, self.room.bytes(), self.most_room.load(Ordering::Relaxed));
+        now.abs_diff(then).max(most.saturating_sub(then)) >= self.gain_worth()
+    }
+
+    /// Notes that room was looked for, and, if that was in vain, what is looked at to see whether anything has
+    /// changed.
+    pub(super) fn note_vain(&self, vain: &mut Vain, mark: Option<[u64; 3]>) {
+        (vain.mark, vain.room) = (mark, self.room.bytes());
+        self.most_room.store(vain.room, Ordering::Relaxed);
     }
 
     /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive. One that ends

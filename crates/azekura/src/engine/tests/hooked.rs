@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Kinds of calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub(in crate::engine) enum Call {
     Read,
     Write,
     /// A write of a superblock, for which there is always room.
@@ -33,7 +33,7 @@ type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
 
 /// The storage; clones share files and hook.
 #[derive(Clone, Default)]
-pub(super) struct Hooked {
+pub(in crate::engine) struct Hooked {
     files: MemStorage,
     hook: Arc<Mutex<Option<Hook>>>,
     drawn: Arc<Mutex<Vec<u64>>>,
@@ -43,36 +43,36 @@ pub(super) struct Hooked {
 
 impl Hooked {
     /// A file may come to take so many bytes, as far as the disk says. Writes pass all the same.
-    pub(super) fn limit(&self, bytes_max: u64) {
+    pub(in crate::engine) fn limit(&self, bytes_max: u64) {
         *self.bytes_max.lock() = Some(bytes_max);
     }
 
     /// The random numbers that were drawn since the last time that somebody asked.
-    pub(super) fn drawn(&self) -> Vec<u64> {
+    pub(in crate::engine) fn drawn(&self) -> Vec<u64> {
         std::mem::take(&mut self.drawn.lock())
     }
 
-    pub(super) fn hook(&self, hook: impl Fn(Call) -> io::Result<()> + Send + Sync + 'static) {
+    pub(in crate::engine) fn hook(&self, hook: impl Fn(Call) -> io::Result<()> + Send + Sync + 'static) {
         *self.hook.lock() = Some(Arc::new(hook));
     }
 
     /// From now on all goes well.
-    pub(super) fn heal(&self) {
+    pub(in crate::engine) fn heal(&self) {
         *self.hook.lock() = None;
     }
 
     /// Every such call fails.
-    pub(super) fn fail_all(&self, what: Call) {
+    pub(in crate::engine) fn fail_all(&self, what: Call) {
         self.hook(move |call| if call == what { Err(eio()) } else { Ok(()) });
     }
 
     /// The `nth` such call from now on fails, counted from 1.
-    pub(super) fn fail_nth(&self, what: Call, nth: u64) {
+    pub(in crate::engine) fn fail_nth(&self, what: Call, nth: u64) {
         self.fail_from(what, nth, nth, eio);
     }
 
     /// From the `nth` write on, the disk is full.
-    pub(super) fn fill_at(&self, nth: u64) {
+    pub(in crate::engine) fn fill_at(&self, nth: u64) {
         self.fail_from(Call::Write, nth, u64::MAX, || rustix::io::Errno::NOSPC.into());
     }
 

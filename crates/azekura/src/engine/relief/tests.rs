@@ -1,0 +1,68 @@
+//! Room is looked for again when what was in vain may help.
+
+use crate::api::{Db, Durability, Options, Table};
+use crate::base::error::Error;
+use crate::base::key::TableKind;
+use crate::engine::tests::hooked::Hooked;
+
+const DISK_BYTES: u64 = 24 << 20;
+const KEYS: u64 = 20_000;
+
+fn put_hundred(table: &Table, first: u64, with: u8) -> Result<(), Error> {
+    table.put_many((first..first + 100).map(|n| (n.to_be_bytes(), [with; 100])))
+}
+
+/// A merge that finds no room leaves its garbage, and is not tried again as long as there is no more of it.
+/// That says nothing of the garbage that comes after the disk had much room.
+#[test]
+fn garbage_that_was_left_does_not_excuse_what_comes_later() {
+    let disk = Hooked::default();
+    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(256 << 10).background_merges(false);
+    let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Eventual)).unwrap();
+    disk.limit(DISK_BYTES);
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    let full = (0..).step_by(100).find_map(|first| put_hundred(&table, first, 7).err());
+    assert!(matches!(full, Some(Error::NoSpace { .. })), "{full:?}");
+    {
+        // As a merge leaves it that found no room.
+        let mut vain = db.engine.relief.lock();
+        (vain.garbage, vain.levels) = (DISK_BYTES, 1000);
+    }
+    db.drop_table("t").unwrap();
+    let table = db.create_table("u", TableKind::Ordered).unwrap();
+    for round in 0..3 * DISK_BYTES / (KEYS * 108) {
+        for first in (0..KEYS).step_by(100) {
+            put_hundred(&table, first, round as u8).unwrap_or_else(|e| panic!("round {round}, {first}: {e}"));
+        }
+    }
+    assert_eq!(table.count().unwrap(), KEYS);
+    drop(table);
+    db.close().unwrap();
+}
+
+/// A flush gave enough for one caller. The next one needs more, and merges would give it, though nothing has
+/// changed in between.
+#[test]
+fn room_that_was_found_does_not_end_the_search_for_more() {
+    let disk = Hooked::default();
+    let options = Options::new().memory_bytes(16 << 20).memtable_bytes(1 << 20).background_merges(false);
+    let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Eventual)).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    for round in 0..4 {
+        (0..KEYS).step_by(100).for_each(|first| put_hundred(&table, first, round).unwrap());
+        db.flush().unwrap();
+    }
+    (0..5_000).step_by(100).for_each(|first| put_hundred(&table, first, 9).unwrap());
+    db.sync().unwrap();
+    let engine = &db.engine;
+    let (room, merges) = (&engine.store.room, engine.merges());
+    let kept = engine.relief.reserve_bytes() + merges.flush_need();
+    disk.limit(room.taken_bytes() + kept + (64 << 10));
+    room.look();
+    let maker = engine.room_maker();
+    let first = maker.admit(256 << 10, false).unwrap_or_else(|e| panic!("the first: {e}"));
+    let second = maker.admit(3 << 20, false).unwrap_or_else(|e| panic!("the second: {e}"));
+    drop((first, second));
+    drop(table);
+    db.close().unwrap();
+}
