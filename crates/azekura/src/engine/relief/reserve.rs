@@ -156,8 +156,7 @@ impl Relief {
         now.abs_diff(then).max(most.saturating_sub(then)) >= self.gain_worth()
     }
 
-    /// Notes that room was looked for, and, if that was in vain, what is looked at to see whether anything has
-    /// changed.
+    /// Notes that room was looked for. `mark` is what was looked at, if that was in vain.
     pub(super) fn note_vain(&self, vain: &mut Vain, mark: Option<[u64; 3]>) {
         (vain.mark, vain.room) = (mark, self.room.bytes());
         self.most_room.store(vain.room, Ordering::Relaxed);
