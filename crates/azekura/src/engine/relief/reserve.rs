@@ -53,7 +53,8 @@ pub(in crate::engine) fn tight_below(config: &Config) -> u64 {
 /// What was left when room was looked for in vain, so that it is not tried again and again.
 #[derive(Default)]
 pub(super) struct Vain {
-    /// Nothing has changed as long as this is the same. Nothing if room was found the last time.
+    /// What was looked at. As long as it is the same, another search is in vain too. `None` if the last search
+    /// found room.
     pub(super) mark: Option<[u64; 3]>,
     /// How much room there was then.
     room: u64,
@@ -149,8 +150,8 @@ impl Relief {
         self.room.secure(need).then_some(admitted)
     }
 
-    /// Whether there is, or was in between, much more or much less room than when `vain` was noted. Then
-    /// merges that were in vain may find some, or have less to do.
+    /// Whether there is much more or much less room than when `vain` was noted, or was much more in between.
+    /// Then merges that were in vain may find some, or have less to do.
     pub(super) fn room_has_changed(&self, vain: &Vain) -> bool {
         let (then, now, most) = (vain.room, self.room.bytes(), self.most_room.load(Ordering::Relaxed));
         now.abs_diff(then).max(most.saturating_sub(then)) >= self.gain_worth()
