@@ -53,8 +53,8 @@ pub(in crate::engine) fn tight_below(config: &Config) -> u64 {
 /// What was left when room was looked for in vain, so that it is not tried again and again.
 #[derive(Default)]
 pub(super) struct Vain {
-    /// What was looked at. As long as it is the same, another search is in vain too. `None` if the last search
-    /// found room.
+    /// What was looked at. As long as it is the same, another search is in vain too. `None` if the last
+    /// search found room.
     pub(super) mark: Option<[u64; 3]>,
     /// How much room there was then.
     room: u64,
