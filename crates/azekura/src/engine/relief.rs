@@ -156,7 +156,7 @@ impl<'a> RoomMaker<'a> {
         }
         // What was found may be too little for the next caller, and there may be more to make.
         let mark = if found.is_some() { None } else { Some(self.room_mark()) };
-        relief.note_vain(&mut vain, mark);
+        relief.note_search(&mut vain, mark);
         Ok(found)
     }
 

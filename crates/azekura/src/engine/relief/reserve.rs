@@ -56,7 +56,7 @@ pub(super) struct Vain {
     /// What was looked at. As long as it is the same, another search is in vain too. `None` if the last
     /// search found room.
     pub(super) mark: Option<[u64; 3]>,
-    /// How much room there was then.
+    /// How much room there was when the last search ended.
     room: u64,
     /// So much garbage was left. Merges are tried again when there is more.
     pub(super) garbage: u64,
@@ -79,7 +79,7 @@ pub(in crate::engine) struct Relief {
     merging: AtomicU64,
     /// How many records have been removed since the last flush for that.
     removes: AtomicU64,
-    /// The most room that a commit found since room was looked for in vain.
+    /// The most room that commits on a tight disk found since the last search.
     most_room: AtomicU64,
 }
 
@@ -150,15 +150,15 @@ impl Relief {
         self.room.secure(need).then_some(admitted)
     }
 
-    /// Whether there is much more or much less room than when `vain` was noted, or was much more in between.
-    /// Then merges that were in vain may find some, or have less to do.
+    /// Whether there is much more or much less room than when the last search ended, or commits found much
+    /// more in between. Then merges that were in vain may find some, or have less to do.
     pub(super) fn room_has_changed(&self, vain: &Vain) -> bool {
         let (then, now, most) = (vain.room, self.room.bytes(), self.most_room.load(Ordering::Relaxed));
         now.abs_diff(then).max(most.saturating_sub(then)) >= self.gain_worth()
     }
 
-    /// Notes that room was looked for. `mark` is what was looked at, if that was in vain.
-    pub(super) fn note_vain(&self, vain: &mut Vain, mark: Option<[u64; 3]>) {
+    /// Notes the end of a search. `mark` is what was looked at, if that was in vain.
+    pub(super) fn note_search(&self, vain: &mut Vain, mark: Option<[u64; 3]>) {
         (vain.mark, vain.room) = (mark, self.room.bytes());
         self.most_room.store(vain.room, Ordering::Relaxed);
     }
