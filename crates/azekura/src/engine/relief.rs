@@ -136,12 +136,12 @@ impl<'a> RoomMaker<'a> {
         if vain.mark == Some(self.room_mark()) {
             return Ok(None);
         }
+        self.relieve_by_flush()?;
+        // What merges have taken and not put in place is given back.
+        let paused = merges.installer.background.pause_merges();
         if relief.room_has_changed(&vain) {
             (vain.garbage, vain.levels) = (0, 0);
         }
-        self.relieve_by_flush()?;
-        // What merges have taken and not put in place is given back.
-        drop(merges.installer.background.pause_merges());
         let mut found = wanted();
         if found.is_none() && most_to_gain(&merges.survey(), relief, &vain).is_some() {
             self.relieve_by_merges(&mut vain)?;
@@ -150,13 +150,14 @@ impl<'a> RoomMaker<'a> {
             let left = || garbage(&survey, relief, &vain.damaged).map_or(0, |g| g.1);
             vain.garbage = if found.is_some() { 0 } else { left() };
             vain.levels = tallest(survey.state(), &vain.damaged).map_or(0, |t| t.1);
+            relief.note_room(&mut vain);
         }
+        drop(paused);
         if found.is_none() && patient {
             found = self.patiently(&wanted);
         }
         // What was found may be too little for the next caller, and there may be more to make.
-        let mark = if found.is_some() { None } else { Some(self.room_mark()) };
-        relief.note_search(&mut vain, mark);
+        vain.mark = if found.is_some() { None } else { Some(self.room_mark()) };
         Ok(found)
     }
 
@@ -206,13 +207,11 @@ impl<'a> RoomMaker<'a> {
     }
 
     /// Merges tables that hold more garbage than was left the last time, or many levels, as long as that
-    /// helps.
+    /// helps. REQUIRES: merges of the background are held back.
     fn relieve_by_merges(&self, vain: &mut Vain) -> Result<()> {
         let merges = self.flush.merges;
-        let Installer { committer, background, .. } = merges.installer;
-        committer.lock().clear_spares();
+        merges.installer.committer.lock().clear_spares();
         no_matter(merges.values.close_open())?;
-        let _paused = background.pause_merges();
         let (mut before, mut in_vain) = (None, 0);
         for _ in 0..MERGES_MAX {
             let most = most_to_gain(&merges.survey(), self.relief(), vain);

@@ -36,6 +36,8 @@ pub(crate) struct Room {
     /// How many bytes the file may come to take.
     bytes_max: AtomicU64,
     held_max: AtomicU64,
+    /// The most bytes that were seen to be left since somebody asked for it.
+    most_bytes: AtomicU64,
     /// Where the file may end, as far as that is known.
     end_max: AtomicU64,
     /// Whether the file system cannot reserve blocks.
@@ -54,6 +56,7 @@ impl Room {
             tight: AtomicBool::new(false),
             bytes_max: unknown(),
             held_max: unknown(),
+            most_bytes: AtomicU64::new(0),
             end_max: unknown(),
             unreserving: AtomicBool::new(false),
             growing: Mutex::ranked(Rank::Growing, ()),
@@ -76,6 +79,19 @@ impl Room {
         self.bytes_max.load(Ordering::Relaxed).saturating_sub(self.taken_bytes())
     }
 
+    /// The most bytes that were left since `forget_most_bytes`, as far as anybody looked.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.most_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn forget_most_bytes(&self) {
+        self.most_bytes.store(0, Ordering::Relaxed);
+    }
+
+    fn note_bytes(&self) {
+        self.most_bytes.fetch_max(self.bytes(), Ordering::Relaxed);
+    }
+
     /// Looks up how much the disk has left. If the file system cannot say, there is plenty.
     pub(crate) fn look(&self) {
         let _growing = self.growing.lock();
@@ -96,6 +112,7 @@ impl Room {
         self.held_max.store(held, Ordering::Relaxed);
         self.end_max.store(end, Ordering::Relaxed);
         self.tight.store(self.bytes() < self.tight_below, Ordering::Relaxed);
+        self.note_bytes();
         found
     }
 
@@ -106,6 +123,7 @@ impl Room {
 
     /// Makes sure that the file has this many free bytes with blocks. False if it cannot.
     pub(crate) fn secure(&self, bytes: u64) -> bool {
+        self.note_bytes();
         if self.held_bytes() >= bytes {
             return true;
         }

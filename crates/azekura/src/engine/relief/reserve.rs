@@ -56,7 +56,7 @@ pub(super) struct Vain {
     /// What was looked at. As long as it is the same, another search is in vain too. `None` if the last
     /// search found room.
     pub(super) mark: Option<[u64; 3]>,
-    /// How much room there was when the last search ended.
+    /// How much room there was when merges were last tried.
     room: u64,
     /// So much garbage was left. Merges are tried again when there is more.
     pub(super) garbage: u64,
@@ -79,8 +79,6 @@ pub(in crate::engine) struct Relief {
     merging: AtomicU64,
     /// How many records have been removed since the last flush for that.
     removes: AtomicU64,
-    /// The most room that commits on a tight disk found since the last search.
-    most_room: AtomicU64,
 }
 
 /// Bytes reserved for a commit or a value. The reservation ends when this is dropped: by then they count as
@@ -114,7 +112,6 @@ impl Relief {
             admitted: AtomicU64::new(0),
             merging: AtomicU64::new(0),
             removes: AtomicU64::new(0),
-            most_room: AtomicU64::new(0),
         }
     }
 
@@ -146,21 +143,22 @@ impl Relief {
     pub(super) fn admit(&self, bytes: u64, kept: u64, flush_need: u64) -> Option<Admitted<'_>> {
         let (admitted, others) = Admitted::new(&self.admitted, bytes);
         let need = kept.saturating_add(flush_need).saturating_add(others).saturating_add(bytes);
-        self.most_room.fetch_max(self.room.bytes(), Ordering::Relaxed);
         self.room.secure(need).then_some(admitted)
     }
 
-    /// Whether there is much more or much less room than when the last search ended, or commits found much
-    /// more in between. Then merges that were in vain may find some, or have less to do.
+    /// Whether there is much more or much less room than when merges were last tried, or was much more in
+    /// between. Then merges that were in vain may find some, or have less to do.
     pub(super) fn room_has_changed(&self, vain: &Vain) -> bool {
-        let (then, now, most) = (vain.room, self.room.bytes(), self.most_room.load(Ordering::Relaxed));
-        now.abs_diff(then).max(most.saturating_sub(then)) >= self.gain_worth()
+        let (now, most) = (self.room.bytes(), self.room.most_bytes());
+        // A tight disk has little more than the reserve, however large the file is.
+        let much = self.gain_worth().min(self.reserve_bytes() / 2);
+        now.abs_diff(vain.room).max(most.saturating_sub(vain.room)) >= much
     }
 
-    /// Notes the end of a search. `mark` is what was looked at, if that was in vain.
-    pub(super) fn note_search(&self, vain: &mut Vain, mark: Option<[u64; 3]>) {
-        (vain.mark, vain.room) = (mark, self.room.bytes());
-        self.most_room.store(vain.room, Ordering::Relaxed);
+    /// Notes how much room there is when merges have been tried. REQUIRES: merges are held back.
+    pub(super) fn note_room(&self, vain: &mut Vain) {
+        self.room.forget_most_bytes();
+        vain.room = self.room.bytes();
     }
 
     /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive. One that ends

@@ -69,3 +69,62 @@ fn room_that_was_found_does_not_end_the_search_for_more() {
     drop(table);
     db.close().unwrap();
 }
+
+/// Others may free much room and take it again. What merges left is tried again after that, however small the
+/// part of the file is that this room was.
+#[test]
+fn room_that_was_there_for_a_while_is_remembered() {
+    let disk = Hooked::default();
+    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(256 << 10).background_merges(false);
+    let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Eventual)).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    (0..KEYS).step_by(100).for_each(|first| put_hundred(&table, first, 1).unwrap());
+    db.flush().unwrap();
+    let (relief, room) = (&db.engine.relief, &db.engine.store.room);
+    let tight = room.taken_bytes() + (64 << 10);
+    let limit = |bytes| {
+        disk.limit(bytes);
+        room.look();
+    };
+    limit(tight);
+    let mut vain = relief.lock();
+    relief.note_room(&mut vain);
+    assert!(!relief.room_has_changed(&vain));
+    limit(DISK_BYTES);
+    limit(tight);
+    assert!(relief.room_has_changed(&vain));
+    relief.note_room(&mut vain);
+    assert!(!relief.room_has_changed(&vain));
+    drop(vain);
+    disk.limit(DISK_BYTES);
+    drop(table);
+    db.close().unwrap();
+}
+
+/// A search flushes first. Merges that found too little room may find enough by that.
+#[test]
+fn room_that_a_flush_makes_is_room_for_merges() {
+    let disk = Hooked::default();
+    let options = Options::new().memory_bytes(32 << 20).memtable_bytes(4 << 20).background_merges(false);
+    let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Sync)).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    for round in 0..4 {
+        (0..KEYS).step_by(100).for_each(|first| put_hundred(&table, first, round).unwrap());
+        db.flush().unwrap();
+    }
+    (0..KEYS).step_by(100).for_each(|first| put_hundred(&table, first, 4).unwrap());
+    let (engine, levels) = (&db.engine, || db.engine.state.load().tables[0].levels.len());
+    let before = levels();
+    disk.limit(engine.store.room.taken_bytes() + engine.relief.reserve_bytes());
+    engine.store.room.look();
+    {
+        // As merges leave it that found no room.
+        let mut vain = engine.relief.lock();
+        (vain.garbage, vain.levels) = (DISK_BYTES, 1000);
+        engine.relief.note_room(&mut vain);
+    }
+    let found = engine.room_maker().relieve(false, || (levels() < before).then_some(()));
+    assert_eq!(found.unwrap(), Some(()), "{before} levels, then {}", levels());
+    drop(table);
+    db.close().unwrap();
+}
