@@ -19,9 +19,11 @@ const BATCH: u64 = 65_536;
 const CHANGED_PART: u64 = 100;
 const WRITE_BYTES: usize = 8 << 20;
 const WARM_BYTES: usize = 1 << 30;
-/// How long the writer is watched, alone and beside backups, and how often in turn.
+/// How long the writer is watched beside backups, and alone before and after, and how often in turn.
 const WATCHED: Duration = Duration::from_secs(4);
-const TURNS: usize = 3;
+const TURNS: usize = 8;
+/// How often the database is copied by files.
+const COPIES: usize = 3;
 /// How fast these backups may be.
 const RATES: [Option<u64>; 3] = [None, Some(100_000_000), Some(30_000_000)];
 
@@ -97,7 +99,7 @@ fn mb(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Records a second of a writer alone, and beside one backup after the other.
+/// Records a second of a writer alone, before and after, and beside one backup after the other.
 fn loss(db: &Db, table: &Table, records: u64, dir: &Path) -> Result<()> {
     let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -117,26 +119,28 @@ fn loss(db: &Db, table: &Table, records: u64, dir: &Path) -> Result<()> {
             Ok(())
         });
         for turn in 0..TURNS {
-            let alone = watched(&written, || {
-                std::thread::sleep(WATCHED);
-                Ok(())
-            })?;
-            println!("writer: {:.2}M/s alone", alone / 1e6);
             for bytes_per_second in RATES {
+                let saved = |n: u32| dir.join(format!("{turn}-{n}"));
+                let before = alone(&written)?;
                 let mut backups = 0;
                 let beside = watched(&written, || {
                     let started = Instant::now();
                     while started.elapsed() < WATCHED {
                         backups += 1;
-                        let saved = dir.join(format!("{turn}-{backups}"));
-                        db.backup_with(&saved, CopyOptions { bytes_per_second }, |_| {})?;
-                        fs::remove_dir_all(&saved)
-                            .map_err(|e| azekura::Error::Invalid { detail: e.to_string() })?;
+                        db.backup_with(saved(backups), CopyOptions { bytes_per_second }, |_| {})?;
                     }
                     Ok(())
                 })?;
+                // What backups cost is the question, not what it costs to remove them.
+                for n in 1..=backups {
+                    fs::remove_dir_all(saved(n))
+                        .map_err(|e| azekura::Error::Invalid { detail: e.to_string() })?;
+                }
+                let alone = (before + alone(&written)?) / 2.0;
                 println!(
-                    "writer: {:.2}M/s beside {backups} whole backups of {} a second, {:+.1} %",
+                    "writer: {:.2}M/s alone, {:.2}M/s beside {backups} whole backups of {} a second, \
+                     {:+.1} %",
+                    alone / 1e6,
                     beside / 1e6,
                     bytes_per_second.map_or_else(|| "any bytes".into(), |rate| format!("{:.0} MB", mb(rate))),
                     (beside / alone - 1.0) * 100.0
@@ -148,6 +152,14 @@ fn loss(db: &Db, table: &Table, records: u64, dir: &Path) -> Result<()> {
     })
 }
 
+/// Records a second while nobody makes a backup.
+fn alone(written: &AtomicU64) -> Result<f64> {
+    watched(written, || {
+        std::thread::sleep(WATCHED / 2);
+        Ok(())
+    })
+}
+
 fn watched(written: &AtomicU64, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let (started, before) = (Instant::now(), written.load(Ordering::Relaxed));
     work()?;
@@ -156,7 +168,7 @@ fn watched(written: &AtomicU64, work: impl FnOnce() -> Result<()>) -> Result<f64
 
 /// Backup, verification and restore beside copying the file and writing as many bytes, each durable.
 fn beside_files(db: &Db, path: &Path, dir: &Path) -> std::result::Result<(), Failure> {
-    for turn in 0..TURNS {
+    for turn in 0..COPIES {
         let at = |name: &str| dir.join(format!("{name}-{turn}"));
         let (backup, report) = timed(|| Ok(db.backup(at("saved"), |_| {})?))?;
         let bytes = report.bytes;

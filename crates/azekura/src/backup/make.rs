@@ -94,7 +94,7 @@ pub(crate) fn backup(
     options: CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<BackupReport> {
-    let mut pace = Pace::new(options)?;
+    let mut pace = Pace::beside(engine, options)?;
     let repository = Repository::of(storage, path, identity_of(engine))?;
     let _shared = repository.lock(false)?;
     let mut chunks = Chunks::of(&repository)?;
@@ -120,7 +120,7 @@ pub(super) fn copy_parts(
     repository: &Repository<'_>,
     chunks: &mut Chunks<'_>,
     capture: &Capture,
-    pace: &mut Pace,
+    pace: &mut Pace<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Piece>> {
     // A damaged point is of no use here. The next older one is taken.

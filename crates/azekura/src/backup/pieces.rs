@@ -21,7 +21,7 @@ pub(super) fn read_pieces(
     capture: &Capture,
     known: impl Fn(PartId, u32, u32) -> Option<u128>,
     mut take: impl FnMut(&Piece, &[u8]) -> Result<()>,
-    pace: &mut Pace,
+    pace: &mut Pace<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Piece>> {
     let mut step = Progress { done: 0, total: capture.bytes() };
@@ -63,7 +63,7 @@ fn read_piece(
     part: &CapturePart,
     start: u64,
     buffer: &mut [u8],
-    pace: &mut Pace,
+    pace: &mut Pace<'_>,
 ) -> Result<()> {
     let mut next = start;
     let step = pace.step_bytes().map_or(buffer.len(), usize_of64);

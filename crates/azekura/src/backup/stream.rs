@@ -38,7 +38,7 @@ pub(crate) fn backup_to(
     options: CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PointInfo> {
-    let mut pace = Pace::new(options)?;
+    let mut pace = Pace::beside(engine, options)?;
     let failed = |e: io::Error| Error::io(WRITING, e);
     let capture = engine.capture()?;
     let time_ms = now_ms();

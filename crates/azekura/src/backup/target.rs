@@ -131,7 +131,7 @@ pub(crate) fn copy(
     options: CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
-    let mut pace = Pace::new(options)?;
+    let mut pace = Pace::beside(engine, options)?;
     let mut target = Target::create(storage, path)?;
     let capture = engine.capture()?;
     target.reserve(capture.parts.last().map_or(0, |part| part.offset + part.bytes))?;

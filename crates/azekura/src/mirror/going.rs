@@ -88,7 +88,7 @@ pub struct Mirror {
     pub(super) is_synchronous: bool,
     /// The newest commit that it has acknowledged, if it does that.
     pub(super) acknowledged: Option<u64>,
-    pub(super) pace: Pace,
+    pub(super) pace: Pace<'static>,
     pub(super) gauge: Gauge,
 }
 
