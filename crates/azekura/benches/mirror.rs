@@ -1,14 +1,14 @@
 //! What mirrors cost: how late commits come to one, what the writer loses, and how much is shipped.
 //!
-//! `cargo bench -p azekura --bench mirror [-- late | durable | loss | sync | shipped | bulk [file | pipe
-//! [DIRECTORY [COMMITS A SECOND]]]]` writes records of 8 + 8 bytes under random keys, to a database in a
-//! directory of its own that it removes. What mirrors it there is a thread (`file`), or two processes with a
-//! pipe between them (`pipe`), as `azekura follow` and `azekura stream` are. A record is late by the time
-//! from when its commit has returned (`late`: which is not durable then; `durable`: which is) until it is in
-//! the mirror, durably and to be read. `sync`: durable commits without a mirror, beside one, and beside one
-//! for which they wait. `shipped`: bytes that went to the mirror for those that were changed; through a pipe,
-//! all that came out of it. `bulk` (by a thread alone): a load without the log, as it is, and one of which
-//! all is logged.
+//! `cargo bench -p azekura --bench mirror [-- late | full | durable | loss | sync | shipped | bulk
+//! [file | pipe [DIRECTORY [COMMITS A SECOND]]]]` writes records of 8 + 8 bytes under random keys, to a
+//! database in a directory of its own that it removes. What mirrors it there is a thread (`file`), or two
+//! processes with a pipe between them (`pipe`), as `azekura follow` and `azekura stream` are. A record is
+//! late by the time from when its commit has returned until it is in the mirror, durably and to be read.
+//! Commits are not durable when they return (`late`, and `full`, at full speed), or they are (`durable`).
+//! `sync`: durable commits without a mirror, beside one, and beside one for which they wait. `shipped`: bytes
+//! that went to the mirror for those that were changed; through a pipe, all that came out of it. `bulk` (by a
+//! thread alone): a load without the log, as it is, and one of which all is logged.
 
 #[path = "mirror/shipped.rs"]
 mod shipped;
@@ -32,9 +32,9 @@ const DELAY: Duration = Duration::from_millis(2);
 /// How long the writer at full speed is watched, alone and beside a mirror, and how often in turn.
 const WATCHED: Duration = Duration::from_secs(3);
 const TURNS: usize = 3;
-/// For how long durable commits are made, and how many at most.
-const DURABLE: Duration = Duration::from_secs(10);
-const DURABLE_MAX: u64 = 10_000_000;
+/// For how long commits are made as fast as can be, and how many at most.
+const FAST: Duration = Duration::from_secs(10);
+const FAST_MAX: u64 = 20_000_000;
 
 /// How the mirror reaches its source.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -62,8 +62,11 @@ fn main() -> Result<()> {
             if is_wanted("late") {
                 late(&dir, *way, rate)?;
             }
+            if is_wanted("full") {
+                fast(&dir, *way, Durability::Eventual, "eventual")?;
+            }
             if is_wanted("durable") {
-                durable(&dir, *way)?;
+                fast(&dir, *way, Durability::Sync, "durable")?;
             }
             if is_wanted("loss") {
                 loss(&dir, *way)?;
@@ -82,8 +85,16 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// The nice value of both processes, that of `azekura follow` and `azekura stream`.
+const NICE: i32 = 5;
+
+fn give_way() {
+    let _kept = rustix::process::setpriority_process(None, NICE);
+}
+
 /// The process at the source's end of the pipe.
 fn stream(path: &Path) -> azekura::Result<()> {
+    give_way();
     let (mut asked, mut answers) = (std::io::stdin().lock(), std::io::stdout().lock());
     match azekura::stream_mirror(path, &mut asked, &mut answers, &mut |_| {}) {
         // The other end is killed when all was measured.
@@ -102,6 +113,7 @@ fn streaming(path: &Path) -> Result<(ChildStdin, ChildStdout)> {
 
 /// The process at the mirror's end of the pipe. It says which commit the mirror has when, a line each.
 fn follow(path: &Path, to: &Path, synchronous: bool) -> Result<()> {
+    give_way();
     let (ask, answers) = streaming(path)?;
     let pipe = MirrorPipe::new(answers, ask)?;
     let mut mirror = pipe.mirror(to, CopyOptions::default())?;
@@ -319,16 +331,16 @@ fn late(dir: &Path, way: Way, rate: u64) -> Result<()> {
     Ok(())
 }
 
-/// How late commits come that one thread makes as fast as it can, and that are durable when they return.
-fn durable(dir: &Path, way: Way) -> Result<()> {
-    let (path, to) = (dir.join("durable.azk"), dir.join("durable-mirror.azk"));
+/// How late commits come that one thread makes as fast as it can.
+fn fast(dir: &Path, way: Way, durability: Durability, what: &str) -> Result<()> {
+    let (path, to) = (dir.join(format!("{what}.azk")), dir.join(format!("{what}-mirror.azk")));
     let (db, table) = filled(&path)?;
-    let lags = Lags::new(&path, &to, DURABLE_MAX)?;
+    let lags = Lags::new(&path, &to, FAST_MAX)?;
     let mut came = Vec::new();
-    let options = WriteOptions { durability: Some(Durability::Sync), ..WriteOptions::default() };
+    let options = WriteOptions { durability: Some(durability), ..WriteOptions::default() };
     let (made, took) = mirrored(&path, &to, way, &mut |commit, at| came.push((commit, at)), || {
         let (began, mut n) = (Instant::now(), 0);
-        while began.elapsed() < DURABLE && n < DURABLE_MAX {
+        while began.elapsed() < FAST && n < FAST_MAX {
             let mut txn = db.write_with(options);
             txn.put(&table, &(random(n) % RECORDS).to_be_bytes(), &n.to_be_bytes())?;
             txn.commit()?;
@@ -339,7 +351,7 @@ fn durable(dir: &Path, way: Way) -> Result<()> {
         std::thread::sleep(Duration::from_secs(1));
         Ok((n, took))
     })?;
-    print("durable", way, made as f64 / took.as_secs_f64(), made, &lags.of(&came));
+    print(what, way, made as f64 / took.as_secs_f64(), made, &lags.of(&came));
     db.close()?;
     Ok(())
 }

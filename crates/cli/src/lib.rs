@@ -18,6 +18,7 @@ mod interrupt;
 mod keys;
 mod output;
 mod output_file;
+mod priority;
 mod progress;
 mod store;
 mod style;

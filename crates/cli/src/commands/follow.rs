@@ -15,6 +15,7 @@ use super::backup::RateArg;
 use super::mirror::Shown;
 use crate::failure::{self, Failure, Outcome};
 use crate::interrupt::Deferred;
+use crate::priority;
 use crate::store::JsonArg;
 use crate::units;
 
@@ -99,6 +100,7 @@ enum End {
 
 /// Runs `follow`.
 pub fn run(args: &Args) -> Outcome {
+    priority::give_way();
     let session = Arc::new(Session::default());
     let asked = session.clone();
     let _deferred = Deferred::new(move || asked.end());

@@ -11,6 +11,7 @@ use super::backup::RateArg;
 use crate::failure::Outcome;
 use crate::interrupt::Deferred;
 use crate::output;
+use crate::priority;
 use crate::progress::{Progress, Unit};
 use crate::store::{self, FileArg, JsonArg};
 use crate::units;
@@ -47,6 +48,7 @@ pub struct Args {
 /// Runs `mirror`.
 pub fn run(args: &Args) -> Outcome {
     store::must_exist(&args.file.path)?;
+    priority::give_way();
     let ends = Arc::new(AtomicBool::new(false));
     let asked = ends.clone();
     let _deferred = Deferred::new(move || asked.store(true, Ordering::Relaxed));

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use azekura::MirrorReport;
 
 use crate::failure::{self, Failure, Outcome};
+use crate::priority;
 use crate::store::{self, FileArg, JsonArg};
 use crate::units;
 
@@ -42,6 +43,7 @@ pub fn run(args: &Args) -> Outcome {
         let text = "stream talks with azekura follow, which starts it: see azekura follow --help";
         return Err(Failure::Usage(text.into()));
     }
+    priority::give_way();
     let failed = |e: io::Error| Failure::Usage(format!("standard input and output: {e}"));
     // Past the buffers that are made for lines.
     let from = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);

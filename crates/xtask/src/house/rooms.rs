@@ -36,6 +36,7 @@ pub const ORDER: [Order; 6] = [
             "interrupt",
             "output",
             "output_file",
+            "priority",
             "progress",
             "store",
             "keys",
