@@ -120,6 +120,12 @@ impl Bound {
         (self.memtable_bytes / MEMTABLE_STEP_PART).max(self.alive() / ALIVE_STEP_PART)
     }
 
+    /// A look has found that nobody need wait.
+    pub(super) fn let_go_on(&self) {
+        self.look.store(false, Ordering::Relaxed);
+        self.room.store(false, Ordering::Relaxed);
+    }
+
     /// A sweep for room has ended, while no less than `least` was taken. If there was hardly any room at any
     /// time, the limit is raised above what is `taken` now.
     pub(super) fn end_wait_for_room(&self, least: u64, taken: u64) {

@@ -23,12 +23,11 @@
 
 use super::bound::Bound;
 use super::compaction::install::Installer;
-use super::compaction::merges::Merges;
 use super::compaction::pick::{CLASSES, MergeJob};
 use super::compaction::turns::Taken;
 use super::flush::Flush;
 use super::lower_priority;
-use super::waste::Excess;
+use super::waste::{Excess, Found};
 use crate::base::error::Result;
 use crate::base::sync::Instant;
 use crate::base::sync::atomic::Ordering;
@@ -96,17 +95,11 @@ impl Sweeper<'_> {
 
     /// The body of the sweep's thread.
     pub(super) fn run(&self) {
-        let Merges { poison, installer: Installer { background, .. }, .. } = self.flush.merges;
+        let background = self.flush.merges.installer.background;
         lower_priority(NICE);
         while !background.stopping() {
             if self.bound.is_due() {
-                // A writer learns elsewhere that it cannot write. What fails here is tried again when more
-                // is taken.
-                let for_room = self.bound.is_room_wanted();
-                self.room().space.take_least();
-                let sweep = || poison.check().and_then(|()| self.sweep(for_room));
-                let done = poison.catch("sweeping", sweep);
-                self.end_sweep(for_room, done.is_ok());
+                self.sweep_as_due();
             }
             let mut work = background.lock();
             if !self.bound.is_due() && !background.stopping() {
@@ -115,6 +108,29 @@ impl Sweeper<'_> {
         }
         self.bound.room.store(false, Ordering::Relaxed);
         background.wake();
+    }
+
+    /// One sweep, for room if somebody waits for that. A writer learns elsewhere that it cannot write. What
+    /// fails here is tried again when more is taken.
+    pub(super) fn sweep_as_due(&self) {
+        let poison = self.flush.merges.poison;
+        let for_room = self.bound.is_room_wanted();
+        if for_room && poison.check().is_ok() && self.finds_growth() {
+            self.bound.let_go_on();
+            return self.flush.merges.installer.background.wake();
+        }
+        self.room().space.take_least();
+        let sweep = || poison.check().and_then(|()| self.sweep(for_room));
+        let done = poison.catch("sweeping", sweep);
+        self.end_sweep(for_room, done.is_ok());
+    }
+
+    /// Looks whether little is dead, and so much more alive than at the last look that nobody need wait. It is
+    /// so while new keys are loaded and merges write copies. (For the flush of a sweep, which would find
+    /// nothing, writers waited up to 81 ms.)
+    fn finds_growth(&self) -> bool {
+        let is_little = |found: Found| found.dead <= self.bound.dead_max() / 2;
+        self.look().is_some_and(|(_, found)| is_little(found)) && !self.bound.is_reached(self.used_bytes())
     }
 
     /// Lets go of what is dead, if that is much.
@@ -128,14 +144,7 @@ impl Sweeper<'_> {
         }
         let (mut told, mut before, mut swept) = (Ok(()), None, false);
         for round in 0..ROUNDS_MAX {
-            let look = |go_on: &dyn Fn() -> bool| {
-                let survey = merges.survey();
-                let found = survey.look_beside_writers(go_on);
-                (survey.due(&found.excess), found, go_on())
-            };
-            // A look that was ended early says nothing.
-            let Some((due, found, true)) = background.look_at_runs(look) else { break };
-            self.bound.note_look(found.in_place, found.alive);
+            let Some((due, found)) = self.look() else { break };
             let dead_max = self.bound.dead_max();
             let enough = if for_room || round > 0 { dead_max / 2 } else { dead_max };
             // Else what was merged in vain would be merged again.
@@ -158,6 +167,23 @@ impl Sweeper<'_> {
             merges.checkpoints.write()?;
         }
         told
+    }
+
+    /// Looks what is in place, what of that is alive, and which tables are to be swept. None if the look was
+    /// ended early: it says nothing.
+    fn look(&self) -> Option<(Vec<u32>, Found)> {
+        let merges = self.flush.merges;
+        let look = |go_on: &dyn Fn() -> bool| {
+            let survey = merges.survey();
+            let found = survey.look_beside_writers(go_on);
+            (survey.due(&found.excess), found, go_on())
+        };
+        let (due, found, is_whole) = merges.installer.background.look_at_runs(look)?;
+        if !is_whole {
+            return None;
+        }
+        self.bound.note_look(found.in_place, found.alive);
+        Some((due, found))
     }
 
     /// Merges what an excess says, of the tables that are due. A table that others are at work on is left to

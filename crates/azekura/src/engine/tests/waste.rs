@@ -4,6 +4,7 @@ use super::hooked::Hooked;
 use crate::api::{Db, Durability, Options, Table};
 use crate::base::error::Error;
 use crate::base::key::TableKind;
+use crate::base::sync::atomic::Ordering;
 use crate::storage::{MemStorage, OpenMode, Storage};
 use std::path::Path;
 
@@ -41,6 +42,34 @@ fn loads_of_new_keys_are_not_merged_for_closing() {
     assert!(db.engine.merges().survey().excess().is_empty());
     put(&db, &table, 3000..9000);
     assert!(!db.engine.merges().survey().excess().is_empty(), "a fifth of the records is dead");
+}
+
+/// A load of new keys comes to the limit before anybody has looked at them.
+#[test]
+fn who_loads_new_keys_waits_for_no_flush() {
+    let (db, table) = open(&MemStorage::default());
+    let engine = &db.engine;
+    let flushes_of_a_sweep = || {
+        engine.bound.note_look(1, 1);
+        assert!(engine.bound.is_reached(engine.space.used_bytes()));
+        engine.bound.room.store(true, Ordering::Relaxed);
+        let before = db.stats().flushes;
+        engine.sweeper().sweep_as_due();
+        assert!(!engine.bound.is_due() && !engine.bound.is_reached(engine.space.used_bytes()));
+        db.stats().flushes - before
+    };
+    for n in 0..8 {
+        put(&db, &table, n * 5000..n * 5000 + 5000);
+    }
+    table.put("in memory", "").unwrap();
+    assert_eq!(flushes_of_a_sweep(), 0);
+    for _ in 0..8 {
+        put(&db, &table, 0..5000);
+    }
+    table.put("in memory", "again").unwrap();
+    assert_eq!(flushes_of_a_sweep(), 1, "much is dead");
+    drop(table);
+    db.close().unwrap();
 }
 
 /// Few keys may hide much.
