@@ -125,8 +125,8 @@ impl Sweeper<'_> {
         self.end_sweep(for_room, done.is_ok());
     }
 
-    /// Looks whether little is dead, and so much more alive than at the last look that nobody need wait. It is
-    /// so while new keys are loaded and merges write copies. (For the flush of a sweep, which would find
+    /// Looks whether little is dead, and so much more alive than at the last look that nobody need wait. It
+    /// is so while new keys are loaded and merges write copies. (For the flush of a sweep, which would find
     /// nothing, writers waited up to 81 ms.)
     fn finds_growth(&self) -> bool {
         let is_little = |found: Found| found.dead <= self.bound.dead_max() / 2;
