@@ -30,7 +30,8 @@ pub(super) struct Bound {
     limit: AtomicU64,
     /// A look is wanted, or under way.
     pub(super) look: AtomicBool,
-    /// Somebody waits for room. Set until a sweep that was begun for that has ended.
+    /// Somebody waits for room. Set until a sweep that was begun for that has ended, or a look has found that
+    /// nobody need wait.
     pub(super) room: AtomicBool,
 }
 
@@ -118,6 +119,11 @@ impl Bound {
     /// How much is written or copied before more is done for room.
     fn step(&self) -> u64 {
         (self.memtable_bytes / MEMTABLE_STEP_PART).max(self.alive() / ALIVE_STEP_PART)
+    }
+
+    /// Whether more is in place than at the last look.
+    pub(super) fn is_more(&self, in_place: u64) -> bool {
+        in_place > self.seen.load(Ordering::Relaxed)
     }
 
     /// A look has found that nobody need wait.

@@ -8,8 +8,9 @@
 //!
 //! Writers may be faster than that. A writer that finds the file at its limit asks for a sweep, and waits
 //! until there is room or the sweep has ended. It waits no longer than some 20 ms and what its bytes are
-//! worth. So the file may be longer than the bound by what is written meanwhile. (Such a sweep begins with a
-//! flush. By that the log goes, and values to which only memtables refer.)
+//! worth. So the file may be longer than the bound by what is written meanwhile. (Such a sweep looks first
+//! whether the data grew. Else it begins with a flush. By that the log goes, and values to which only
+//! memtables refer.)
 //!
 //! A sweep always ends, and then the limit is above what is taken. So no writer is stopped for good by what
 //! readers still see, a damaged table or a full disk. What could not be freed counts as alive.
@@ -23,6 +24,7 @@
 
 use super::bound::Bound;
 use super::compaction::install::Installer;
+use super::compaction::merges::Merges;
 use super::compaction::pick::{CLASSES, MergeJob};
 use super::compaction::turns::Taken;
 use super::flush::Flush;
@@ -113,24 +115,33 @@ impl Sweeper<'_> {
     /// One sweep, for room if somebody waits for that. A writer learns elsewhere that it cannot write. What
     /// fails here is tried again when more is taken.
     pub(super) fn sweep_as_due(&self) {
-        let poison = self.flush.merges.poison;
+        let Merges { poison, installer: Installer { background, .. }, .. } = self.flush.merges;
         let for_room = self.bound.is_room_wanted();
-        if for_room && poison.check().is_ok() && self.finds_growth() {
-            self.bound.let_go_on();
-            return self.flush.merges.installer.background.wake();
-        }
         self.room().space.take_least();
-        let sweep = || poison.check().and_then(|()| self.sweep(for_room));
-        let done = poison.catch("sweeping", sweep);
-        self.end_sweep(for_room, done.is_ok());
+        let sweep = || {
+            poison.check()?;
+            let is_growth = for_room && self.finds_growth();
+            if is_growth { Ok(true) } else { self.sweep(for_room).map(|()| false) }
+        };
+        match poison.catch("sweeping", sweep) {
+            Ok(true) => {
+                self.bound.let_go_on();
+                background.wake();
+            }
+            done => self.end_sweep(for_room, done.is_ok()),
+        }
     }
 
-    /// Looks whether little is dead, and so much more alive than at the last look that nobody need wait. It
-    /// is so while new keys are loaded and merges write copies. (For the flush of a sweep, which would find
-    /// nothing, writers waited up to 81 ms.)
+    /// Looks whether little is dead, and the file below the new limit. It is so while new keys are loaded and
+    /// merges write copies. (For the flush of a sweep, which would find nothing, writers waited up to 81 ms.)
     fn finds_growth(&self) -> bool {
+        let background = self.flush.merges.installer.background;
+        let in_place = background.look_at_runs(|_| self.flush.merges.survey().in_place());
         let is_little = |found: Found| found.dead <= self.bound.dead_max() / 2;
-        self.look().is_some_and(|(_, found)| is_little(found)) && !self.bound.is_reached(self.used_bytes())
+        // Else the limit would hardly change.
+        in_place.is_some_and(|bytes| self.bound.is_more(bytes))
+            && self.look().is_some_and(|(_, found)| is_little(found))
+            && !self.bound.is_reached(self.used_bytes())
     }
 
     /// Lets go of what is dead, if that is much.

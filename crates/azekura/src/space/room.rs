@@ -36,7 +36,7 @@ pub(crate) struct Room {
     /// How many bytes the file may come to take.
     bytes_max: AtomicU64,
     held_max: AtomicU64,
-    /// The most bytes that were seen to be left since somebody asked for it.
+    /// See `most_bytes`.
     most_bytes: AtomicU64,
     /// Where the file may end, as far as that is known.
     end_max: AtomicU64,
@@ -79,7 +79,12 @@ impl Room {
         self.bytes_max.load(Ordering::Relaxed).saturating_sub(self.taken_bytes())
     }
 
-    /// The most bytes that were left since `forget_most_bytes`, as far as anybody looked.
+    /// Bytes that are left, and those that are when nobody reads any more what is needless.
+    pub(crate) fn bytes_soon(&self) -> u64 {
+        self.bytes().saturating_add(self.space.needless_bytes())
+    }
+
+    /// The most of `bytes_soon` since `forget_most_bytes`, as far as anybody looked.
     pub(crate) fn most_bytes(&self) -> u64 {
         self.most_bytes.load(Ordering::Relaxed)
     }
@@ -89,7 +94,7 @@ impl Room {
     }
 
     fn note_bytes(&self) {
-        self.most_bytes.fetch_max(self.bytes(), Ordering::Relaxed);
+        self.most_bytes.fetch_max(self.bytes_soon(), Ordering::Relaxed);
     }
 
     /// Looks up how much the disk has left. If the file system cannot say, there is plenty.

@@ -100,7 +100,9 @@ enum End {
 
 /// Runs `follow`.
 pub fn run(args: &Args) -> Outcome {
-    priority::give_way();
+    if !args.sync {
+        priority::give_way();
+    }
     let session = Arc::new(Session::default());
     let asked = session.clone();
     let _deferred = Deferred::new(move || asked.end());

@@ -48,7 +48,9 @@ pub struct Args {
 /// Runs `mirror`.
 pub fn run(args: &Args) -> Outcome {
     store::must_exist(&args.file.path)?;
-    priority::give_way();
+    if !args.sync {
+        priority::give_way();
+    }
     let ends = Arc::new(AtomicBool::new(false));
     let asked = ends.clone();
     let _deferred = Deferred::new(move || asked.store(true, Ordering::Relaxed));

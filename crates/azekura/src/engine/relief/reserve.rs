@@ -56,7 +56,7 @@ pub(super) struct Vain {
     /// What was looked at. As long as it is the same, another search is in vain too. `None` if the last
     /// search found room.
     pub(super) mark: Option<[u64; 3]>,
-    /// How much room there was when merges were last tried.
+    /// How much room there was, or was to come, when merges were last tried.
     room: u64,
     /// So much garbage was left. Merges are tried again when there is more.
     pub(super) garbage: u64,
@@ -149,7 +149,7 @@ impl Relief {
     /// Whether there is much more or much less room than when merges were last tried, or was much more in
     /// between. Then merges that were in vain may find some, or have less to do.
     pub(super) fn room_has_changed(&self, vain: &Vain) -> bool {
-        let (now, most) = (self.room.bytes(), self.room.most_bytes());
+        let (now, most) = (self.room.bytes_soon(), self.room.most_bytes());
         // A tight disk has little more than the reserve, however large the file is.
         let much = self.gain_worth().min(self.reserve_bytes() / 2);
         now.abs_diff(vain.room).max(most.saturating_sub(vain.room)) >= much
@@ -158,7 +158,7 @@ impl Relief {
     /// Notes how much room there is when merges have been tried. REQUIRES: merges are held back.
     pub(super) fn note_room(&self, vain: &mut Vain) {
         self.room.forget_most_bytes();
-        vain.room = self.room.bytes();
+        vain.room = self.room.bytes_soon();
     }
 
     /// Lets a merge pass that is likely to find room, if such a part of what it reads is alive. One that ends

@@ -106,6 +106,8 @@ fn room_that_was_there_for_a_while_is_remembered() {
 fn room_that_a_flush_makes_is_room_for_merges() {
     let disk = Hooked::default();
     let options = Options::new().memory_bytes(32 << 20).memtable_bytes(4 << 20).background_merges(false);
+    // Nobody flushes meanwhile.
+    let options = options.threads(false);
     let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Sync)).unwrap();
     let table = db.create_table("t", TableKind::Ordered).unwrap();
     for round in 0..4 {
