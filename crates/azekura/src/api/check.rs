@@ -99,9 +99,7 @@ struct Check<'a> {
 }
 
 pub(super) fn check(db: &Db, progress: &mut dyn FnMut(Progress)) -> Result<CheckReport> {
-    db.engine.follow()?;
-    let state = db.engine.state.load_full();
-    db.engine.life.check()?;
+    let state = db.engine.newest_full()?;
     let engine = db.engine.behind(&state);
     let seq = state.visible();
     let total = state.tables.with_runs().flat_map(|t| t.levels.iter()).map(|l| l.bytes()).sum();

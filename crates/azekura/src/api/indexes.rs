@@ -196,9 +196,7 @@ impl Table {
     /// `NoSuchIndex`; `Invalid` if it is not complete; as [`get`](Table::get).
     pub fn index(&self, name: &str) -> Result<Index> {
         let engine = &self.db.engine;
-        engine.follow()?;
-        let state = engine.state.load_full();
-        engine.life.check()?;
+        let state = engine.newest_full()?;
         let seq = state.visible();
         let list = &self.of(&state)?.indexes;
         let slot = list.iter().flat_map(|list| list.iter()).find(|slot| *slot.name == *name);
@@ -219,9 +217,7 @@ impl Table {
     /// As [`get`](Table::get).
     pub fn indexes(&self) -> Result<Vec<IndexInfo>> {
         let engine = &self.db.engine;
-        engine.follow()?;
-        let state = engine.state.load_full();
-        engine.life.check()?;
+        let state = engine.newest_full()?;
         let list = &self.of(&state)?.indexes;
         let mut all = Vec::new();
         for slot in list.iter().flat_map(|list| list.iter()) {

@@ -223,9 +223,7 @@ impl Table {
     /// # Errors
     /// `NoSuchTable` if the table was dropped, `Closed`, `Forked`.
     pub fn stats(&self) -> Result<TableStats> {
-        self.db.engine.follow()?;
-        let state = self.db.engine.state.load();
-        self.db.engine.life.check()?;
+        let state = self.db.engine.newest()?;
         let t = self.of(&state)?;
         let indexes = || t.indexes.iter().flat_map(|list| list.iter());
         let bytes_of = |slot: &Arc<IndexSlot>| state.table(slot.id).map_or(0, |t| figures(t).run_bytes);

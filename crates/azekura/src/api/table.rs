@@ -44,11 +44,7 @@ impl Table {
     pub fn get_with<T>(&self, key: impl AsRef<[u8]>, f: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         let key = key.as_ref();
         let engine = &self.db.engine;
-        engine.follow()?;
-        let state = engine.state.load();
-        // Asked after the state was loaded. From then on a close by somebody else takes nothing away from
-        // this read.
-        engine.life.check()?;
+        let state = engine.newest()?;
         let seq = state.visible();
         let t = self.of(&state)?;
         let mut buf = KeyBuf::new();
@@ -114,9 +110,7 @@ impl Table {
 
     fn borrow_at(&self, key: &[u8]) -> Result<Option<ValueRef<'static>>> {
         let engine = &self.db.engine;
-        engine.follow()?;
-        let state = engine.state.load_full();
-        engine.life.check()?;
+        let state = engine.newest_full()?;
         let mut buf = KeyBuf::new();
         let t = self.of(&state)?;
         let sort = t.kind.sort_key(key, engine.store.hash_seed, &mut buf);

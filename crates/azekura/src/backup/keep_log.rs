@@ -101,6 +101,13 @@ impl<'s> LogKeeper<'s> {
         Ok(LogKeeper { db, storage, path, options, limits, growing, status })
     }
 
+    /// Divides the limits of a log's length, so that a simulation with little data reaches them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_limits_divided(self, part: u64) -> LogKeeper<'s> {
+        LogKeeper { limits: self.limits.divided(part), ..self }
+    }
+
     /// What was done until now.
     #[must_use]
     pub fn status(&self) -> LogKept {

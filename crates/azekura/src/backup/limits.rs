@@ -1,5 +1,7 @@
 //! How long the log of a point comes to be, and how much of it is in memory.
 
+use crate::base::codec::usize_of64;
+
 /// The limits of a point whose log is kept.
 #[derive(Clone, Copy)]
 pub(super) struct LogLimits {
@@ -28,4 +30,18 @@ impl LogLimits {
         end_logs: 2000,
         increment_bytes: 32 << 20,
     };
+
+    /// Limits that a little data reaches.
+    pub(super) fn divided(self, part: u64) -> LogLimits {
+        let bytes = |bytes: u64| bytes.checked_div(part).unwrap_or(bytes).max(1);
+        let count = |count: usize| usize_of64(bytes(count as u64));
+        LogLimits {
+            short_bytes: bytes(self.short_bytes),
+            long_bytes: bytes(self.long_bytes),
+            long_logs: count(self.long_logs),
+            end_bytes: bytes(self.end_bytes),
+            end_logs: count(self.end_logs),
+            increment_bytes: count(self.increment_bytes),
+        }
+    }
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 pub struct CopyOptions {
     /// How many bytes a second are copied at most, from 4,096 on. Default: as many as the disks can take.
     /// What a repository has already does not count. A slower copy keeps the space of replaced records for
-    /// longer. (While its handle commits, a backup or a copy also rests for as long as it uses a processor.)
+    /// longer. (While its handle commits, a backup or a copy uses a processor for a quarter of the time.)
     pub bytes_per_second: Option<u64>,
 }
 
@@ -35,7 +35,9 @@ const STEP_BYTES_MAX: u64 = 256 << 10;
 /// A copy that was held up by others catches up on at most this much time.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
-/// A copy rests no longer than this at once.
+/// A copy rests for so many times as long as it has used a processor.
+const REST_TIMES: u32 = 3;
+/// It rests no longer than this at once.
 const REST_MAX: Duration = Duration::from_millis(100);
 /// So long after its last commit a writer still counts as busy: it may be at work on a large one.
 const BUSY: Duration = Duration::from_millis(250);
@@ -58,8 +60,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// How long the copy is to rest: as long as the last step has used a processor, if somebody commits.
-    /// (`BENCHMARKS.md`, Backup, has what that buys.)
+    /// How long the copy is to rest after its last step, if somebody commits. (`BENCHMARKS.md`, Backup, has
+    /// what that buys.)
     fn rest(&mut self) -> Duration {
         let commits = self.commits.load(Ordering::Relaxed);
         if commits != self.seen.0 {
@@ -67,7 +69,7 @@ impl Writer<'_> {
         }
         let is_busy = self.seen.1.is_some_and(|since| since.elapsed() < BUSY);
         let used = self.step.map_or(Duration::ZERO, |then| processor_time().saturating_sub(then));
-        if is_busy { used.min(REST_MAX) } else { Duration::ZERO }
+        if is_busy { (used * REST_TIMES).min(REST_MAX) } else { Duration::ZERO }
     }
 }
 
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_rests_for_as_long_as_it_works_while_there_are_commits() {
+    fn a_copy_rests_while_there_are_commits() {
         let commits = AtomicU64::new(7);
         for rate in [None, Some(u64::MAX)] {
             let options = CopyOptions { bytes_per_second: rate };
@@ -190,7 +192,7 @@ mod tests {
                 step(&mut pace)
             };
             let beside = beside(1) + beside(1) + beside(0) + beside(1);
-            assert!(beside >= Duration::from_millis(40), "{beside:?}");
+            assert!(beside >= REST_TIMES * Duration::from_millis(40), "{beside:?}");
         }
     }
 

@@ -23,6 +23,9 @@ mod plain {
     pub(crate) use std::thread;
     pub(crate) use std::time::Instant;
 
+    /// What `ArcSwap::load` gives.
+    pub(crate) type Loaded<T> = arc_swap::Guard<std::sync::Arc<T>>;
+
     /// Sets an atomic that no other thread shares. It is a plain store.
     pub(crate) trait SetAlone<T> {
         fn set_alone(&mut self, value: T);

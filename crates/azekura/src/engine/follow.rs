@@ -45,7 +45,7 @@ use super::state::State;
 use crate::base::error::{Error, Result};
 use crate::base::fault::fault;
 use crate::base::life::Life;
-use crate::base::sync::ArcSwap;
+use crate::base::sync::{ArcSwap, Loaded};
 use crate::base::sync::thread::sleep;
 use crate::engine::config::Freshness;
 use crate::format::superblock::Superblock;
@@ -92,15 +92,38 @@ struct PinnedCheckpoint {
 }
 
 impl Engine {
-    /// Called before a read begins: in a follower, the newest state is what the file has from now on.
+    /// The newest state, for a read that begins. In a follower it is what the file has.
     #[inline(always)]
-    pub(crate) fn follow(&self) -> Result<()> {
-        if self.following.handle().is_none() { Ok(()) } else { self.follow_file() }
+    pub(crate) fn newest(&self) -> Result<Loaded<State>> {
+        let state = self.followed()?;
+        // Asked after the state was loaded. From then on a close by somebody else takes nothing away from
+        // this read.
+        self.life.check()?;
+        Ok(state)
     }
 
-    fn follow_file(&self) -> Result<()> {
-        let is_newest = Followed::of(&self.state.load()).is_some_and(|followed| followed.is_newest());
-        if is_newest { Ok(()) } else { self.catch_up() }
+    /// As `newest`, to be kept.
+    pub(crate) fn newest_full(&self) -> Result<Arc<State>> {
+        let state = self.newest()?;
+        Ok(Arc::<State>::clone(&state))
+    }
+
+    /// Called before a read begins: in a follower, the newest state is what the file has from now on.
+    pub(crate) fn follow(&self) -> Result<()> {
+        self.followed().map(drop)
+    }
+
+    /// As `newest`, also of a database that was closed.
+    #[inline(always)]
+    fn followed(&self) -> Result<Loaded<State>> {
+        let state = self.state.load();
+        let is_newest = || Followed::of(&state).is_some_and(|followed| followed.is_newest());
+        if self.following.handle().is_none() || is_newest() {
+            return Ok(state);
+        }
+        drop(state);
+        self.catch_up()?;
+        Ok(self.state.load())
     }
 
     #[cold]
@@ -111,8 +134,8 @@ impl Engine {
     /// The newest state, for a transaction. If the file cannot be read, it is a state that says so of each
     /// table.
     pub(crate) fn newest_state(&self) -> Arc<State> {
-        match self.follow() {
-            Ok(()) => self.state.load_full(),
+        match self.followed() {
+            Ok(state) => Arc::<State>::clone(&state),
             Err(e) => Arc::new(State { failure: Some(Arc::new(e)), ..State::new(0) }),
         }
     }

@@ -234,9 +234,7 @@ impl Engine {
 
     /// The table that has a name now, or as a follower sees it.
     pub(crate) fn table_now(&self, name: &str) -> Result<Arc<TableState>> {
-        self.follow()?;
-        self.life.check()?;
-        let state = self.state.load();
+        let state = self.newest()?;
         self.behind(&state).catalog.shown_table(&state, name).cloned()
     }
 

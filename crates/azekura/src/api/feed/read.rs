@@ -189,7 +189,7 @@ impl Db {
     /// `FeedGap` if changes after that commit are gone, or were made before anything was fed; `Invalid` if
     /// nothing ever was, or the database has no such commit yet; as [`feed_info`](Db::feed_info).
     pub fn feed(&self, after: u64) -> Result<Feed> {
-        let state = self.newest()?;
+        let state = self.engine.newest_full()?;
         let records = self.feed_records(&state).ok_or_else(|| no_feed(&self.engine.opened.path))?;
         let base = expect_kept(&records, after)?;
         let newest = base + state.visible();
@@ -254,13 +254,13 @@ impl Feed {
     /// # Errors
     /// As [`Db::feed_info`].
     pub fn lag(&self) -> Result<u64> {
-        let state = self.db.newest()?;
+        let state = self.db.engine.newest_full()?;
         Ok((self.base + self.db.engine.durable_of(&state)).saturating_sub(self.done))
     }
 
     /// Reads the parts that come next. False if there are none.
     fn look(&mut self) -> Result<bool> {
-        let state = self.db.newest()?;
+        let state = self.db.engine.newest_full()?;
         let newest = self.base + self.db.engine.durable_of(&state);
         if newest < self.next.0 {
             return Ok(false);

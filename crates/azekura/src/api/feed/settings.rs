@@ -273,7 +273,7 @@ impl Db {
     /// # Errors
     /// `Corrupt` or `Io` if it cannot be read, `Closed`, `Forked`.
     pub fn feed_info(&self) -> Result<Option<FeedInfo>> {
-        let state = self.newest()?;
+        let state = self.engine.newest_full()?;
         let Some(records) = self.feed_records(&state) else { return Ok(None) };
         let (config, gone) = records.begin()?;
         let named = |(id, fed): (&u32, &FedTable)| {
@@ -300,7 +300,7 @@ impl Db {
     /// # Errors
     /// As [`feed_info`](Db::feed_info).
     pub fn feed_cursor(&self, name: &str) -> Result<Option<u64>> {
-        let state = self.newest()?;
+        let state = self.engine.newest_full()?;
         match self.feed_records(&state) {
             Some(records) => records.get(&cursor_key(name), commit_of),
             None => Ok(None),
@@ -331,14 +331,6 @@ impl Db {
         let mut txn = self.write();
         txn.set_feed_cursor(name, commit)?;
         txn.commit()
-    }
-
-    /// The newest state, to be read.
-    pub(super) fn newest(&self) -> Result<Arc<State>> {
-        self.engine.follow()?;
-        let state = self.engine.state.load_full();
-        self.engine.life.check()?;
-        Ok(state)
     }
 
     pub(super) fn feed_records<'a>(&'a self, state: &'a Arc<State>) -> Option<FeedRecords<'a>> {

@@ -235,6 +235,9 @@ impl SetAlone<usize> for atomic::AtomicUsize {
 /// reclaim.)
 pub(crate) struct ArcSwap<T>(atomic::AtomicPtr<T>);
 
+/// What `ArcSwap::load` gives.
+pub(crate) type Loaded<T> = Arc<T>;
+
 impl<T> ArcSwap<T> {
     pub(crate) fn from_pointee(value: T) -> ArcSwap<T> {
         ArcSwap(atomic::AtomicPtr::new(Arc::into_raw(Arc::new(value)).cast_mut()))

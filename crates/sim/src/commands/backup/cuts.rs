@@ -18,6 +18,8 @@ const KEPT: [Kept; 6] =
 const MOMENTS: u64 = 12;
 /// Cuts of one restore.
 const RESTORES: u64 = 4;
+/// The limits of a kept log are divided by up to so many bits: some logs come to them, and others to none.
+const LIMITS_BITS: u64 = 18;
 /// A mark has this many points at most.
 const POINTS_MAX: usize = 1000;
 
@@ -146,7 +148,8 @@ impl Trial<'_> {
                     none => none.insert(
                         follower(disk, rng)
                             .and_then(|db| db.keep_log_with(disk, REPO, CopyOptions::default()))
-                            .map_err(failed)?,
+                            .map_err(failed)?
+                            .with_limits_divided(1 << rng.below(LIMITS_BITS)),
                     ),
                 };
                 let before = keeper.status().point;
