@@ -42,6 +42,9 @@ const MIXED: u8 = 0x3f;
 /// The most to prefetch of one column; below, of all columns of a page whose keys are not evenly spread.
 const COLUMN_BYTES_MAX: usize = 4 * LINE_BYTES;
 const COLUMNS_BYTES_MAX: usize = 16 * LINE_BYTES;
+/// The most to prefetch of values of which one is wanted whole. Random gets of 1,000 bytes take 0.84 to 0.87
+/// of the time, of 500 bytes 0.87 to 0.89 (800 MB, one level).
+const VALUE_BYTES_MAX: usize = 16 * LINE_BYTES;
 const LINE_BYTES: usize = 64;
 
 /// What is known of one page. All zeros is the guide of no page.
@@ -335,9 +338,10 @@ impl Guide {
         usize_of64(((u128::from(normal) * u128::from(self.density)) >> 64) as u64)
     }
 
-    /// Calls `send` with a byte of each line that a lookup with the guess `place` will likely read.
+    /// Calls `send` with a byte of each line that a lookup with the guess `place` will likely read. `whole`:
+    /// the record is likely here, and its value is wanted, however long it is.
     #[inline(always)]
-    pub(crate) fn lines_around(&self, place: usize, mut send: impl FnMut(usize)) {
+    pub(crate) fn lines_around(&self, place: usize, whole: bool, mut send: impl FnMut(usize)) {
         if self.is_general() && !self.is_even() {
             return lines(self.heads_at(), self.heap_at(), COLUMNS_BYTES_MAX, &mut send);
         }
@@ -346,9 +350,15 @@ impl Guide {
         let width = usize::from(self.heads_width);
         let heads_at = self.heads_at();
         lines(heads_at + from * width / 8, heads_at + to * width / 8, COLUMN_BYTES_MAX, &mut send);
+        let heap_bytes = if whole { VALUE_BYTES_MAX } else { COLUMN_BYTES_MAX };
         if !self.is_general() {
-            let (from, to) = (from * self.stride(), to * self.stride());
-            return lines(self.heap_at() + from, self.heap_at() + to, COLUMN_BYTES_MAX, &mut send);
+            let (mut from, to) = (from * self.stride(), to * self.stride());
+            if to - from > COLUMN_BYTES_MAX {
+                // As much before the likeliest record as behind it.
+                from = place * self.stride();
+                from = from.saturating_sub(COLUMN_BYTES_MAX.saturating_sub(self.stride()) / 2);
+            }
+            return lines(self.heap_at() + from, self.heap_at() + to, heap_bytes, &mut send);
         }
         let lens_at = self.heads_at() + self.heads().bytes(self.len());
         let ends_at = lens_at + self.lens().bytes(self.len());
@@ -360,7 +370,7 @@ impl Guide {
         }
         let ends = self.ends();
         let end = |i: usize| usize_of64(ends.base.wrapping_add(ends.slope * i as u64) & 0xffff_ffff);
-        lines(self.heap_at() + end(from), self.heap_at() + end(to), COLUMN_BYTES_MAX, &mut send);
+        lines(self.heap_at() + end(from), self.heap_at() + end(to), heap_bytes, &mut send);
     }
 }
 

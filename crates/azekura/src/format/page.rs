@@ -189,10 +189,11 @@ impl<'a> Page<'a> {
         self.guide.place_of(head)
     }
 
-    /// Calls `send` with a byte of each line that a search from `guess` will likely read.
+    /// Calls `send` with a byte of each line that a search from `guess` will likely read, and who wants the
+    /// `whole` value after that.
     #[inline(always)]
-    pub(crate) fn lines_around(&self, guess: usize, send: impl FnMut(usize)) {
-        self.guide.lines_around(guess, send);
+    pub(crate) fn lines_around(&self, guess: usize, whole: bool, send: impl FnMut(usize)) {
+        self.guide.lines_around(guess, whole, send);
     }
 
     /// The first record at or above `key`, and whether it is equal to it. REQUIRES: `guess < len()`.

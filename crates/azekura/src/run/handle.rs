@@ -47,14 +47,14 @@ impl PageHandle<'_> {
         }
     }
 
-    /// Guesses where a key stands, and asks the processor for the lines around.
+    /// Guesses where a key stands, and asks the processor for the lines around. `whole`: see `lines_around`.
     #[inline(always)]
-    pub(crate) fn prefetch_key(&self, key: SortKey<'_>) -> usize {
+    pub(crate) fn prefetch_key(&self, key: SortKey<'_>, whole: bool) -> usize {
         let page = self.page();
         let guess = page.guess(key);
         match self {
-            PageHandle::Cached(cached) => page.lines_around(guess, |byte| cached.prefetch(byte)),
-            PageHandle::Mapped(mapped) => page.lines_around(guess, |byte| mapped.prefetch(byte)),
+            PageHandle::Cached(cached) => page.lines_around(guess, whole, |byte| cached.prefetch(byte)),
+            PageHandle::Mapped(mapped) => page.lines_around(guess, whole, |byte| mapped.prefetch(byte)),
             PageHandle::Large(_) => {}
         }
         guess

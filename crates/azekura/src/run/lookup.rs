@@ -239,7 +239,7 @@ impl Run {
     ) -> Result<Option<R>> {
         let Some(page) = self.page_for(key, Some(hash))? else { return Ok(None) };
         let handle = self.page_unread(page)?;
-        let guess = handle.prefetch_key(key);
+        let guess = handle.prefetch_key(key, false);
         Ok(find_held(page, handle, guess, key, |hit| f(hit.content().0, &hit.page[hit.value.clone()])))
     }
 

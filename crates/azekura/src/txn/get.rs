@@ -238,7 +238,7 @@ fn prefetch_pages<'a>(levels: &'a [Arc<Level>], sought: &Sought<'_>) -> Result<[
     for (level, early) in levels.iter().zip(&mut early) {
         let Some(run) = level.run_for(sought.key) else { continue };
         let page = run.meta()?.page_of(sought.key).and_then(|page| run.get_cached(page));
-        *early = page.map(|page| (page.prefetch_key(sought.key), page));
+        *early = page.map(|page| (page.prefetch_key(sought.key, false), page));
     }
     Ok(early)
 }
@@ -289,7 +289,7 @@ fn in_level<'a, R>(
         Some(early) => early,
         None => {
             let handle = run.page(page)?;
-            (handle.prefetch_key(sought.key), handle)
+            (handle.prefetch_key(sought.key, true), handle)
         }
     };
     Ok(find_held(page, handle, guess, sought.key, f))

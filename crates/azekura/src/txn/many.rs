@@ -229,7 +229,7 @@ impl Group<'_> {
         for (i, &sort) in self.sorts.iter().enumerate() {
             let Some(run) = steps[i].run else { continue };
             let handle = run.page(steps[i].page)?;
-            handles[i] = Some((handle.prefetch_key(sort), handle));
+            handles[i] = Some((handle.prefetch_key(sort, false), handle));
         }
         for (i, &sort) in self.sorts.iter().enumerate() {
             let Some((guess, handle)) = handles[i].take() else { continue };

@@ -47,7 +47,7 @@ fn expect_all(run: &Run, keys: &[Vec<u8>], what: &str) {
         for (i, key) in (0..).zip(keys) {
             let page = run.meta().unwrap().page_of(SortKey::new(key)).unwrap();
             let (handle, sought) = (run.page(page).unwrap(), SortKey::new(key));
-            let guess = handle.prefetch_key(sought);
+            let guess = handle.prefetch_key(sought, true);
             let found = find_held(page, handle, guess, sought, |hit| hit.page[hit.value.clone()].to_vec());
             assert_eq!(found.as_deref(), Some(&value(i)[..]), "key {i}, round {round}, {what}");
         }

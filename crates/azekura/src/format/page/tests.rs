@@ -53,3 +53,27 @@ fn a_page_that_unpacks_to_far_more_is_refused() {
     page[6..8].copy_from_slice(&32_768_u16.to_le_bytes());
     assert_eq!(Guide::read(&page).unwrap_err(), "a prefix too long for so many records");
 }
+
+/// A lookup asks the processor for the value of the record that it guesses, and not for the one before.
+#[test]
+fn the_lines_of_a_long_value_are_those_of_its_record() {
+    let stride = 1000;
+    let heads: Vec<u64> = (1..=15).map(|n| n << 60).collect();
+    let values = vec![7; heads.len() * stride];
+    let form = super::super::block::Fixed { stride: stride as u32, tag: Tag::Put };
+    let mut page = vec![0; PAGE_BYTES];
+    let (n, _) = build_fixed(&heads, &values, form, heads.len(), &mut page);
+    assert_eq!(n, heads.len());
+    let guide = Guide::read_marked(&page).unwrap();
+    for place in 0..n {
+        for (whole, expected) in [(true, stride), (false, 256)] {
+            let (mut sent, start) = (Vec::new(), guide.heap_at() + place * stride);
+            guide.lines_around(place, whole, |byte| sent.push(byte));
+            // The lines of the heads come first.
+            let value: Vec<usize> = sent.into_iter().skip_while(|&byte| byte != start).collect();
+            assert!(!value.is_empty(), "record {place}");
+            assert!(value.windows(2).all(|pair| pair[1] - pair[0] <= 64), "{value:?}");
+            assert!(value[value.len() - 1] >= start + expected, "record {place}: {value:?}");
+        }
+    }
+}
