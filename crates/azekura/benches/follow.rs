@@ -1,8 +1,8 @@
 //! What following costs: gets of a follower beside those of the writer's own handle, opening, and what a
 //! commit costs until a follower has seen it.
 //!
-//! `cargo bench -p azekura --bench follow [-- FILE]`. Both handles are of one process, and take turns on the
-//! same keys, so that they meet the same machine.
+//! `cargo bench -p azekura --bench follow [-- FILE]`. The three handles are of one process, and take
+//! turns on the same keys, so that they meet the same machine.
 
 use azekura::{Db, Freshness, Options, Table, TableKind};
 use std::path::{Path, PathBuf};

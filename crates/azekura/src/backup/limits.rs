@@ -31,16 +31,16 @@ impl LogLimits {
         increment_bytes: 32 << 20,
     };
 
-    /// Limits that a little data reaches.
+    /// Limits that a little data reaches. A point has a few logs all the same.
     pub(super) fn divided(self, part: u64) -> LogLimits {
         let bytes = |bytes: u64| bytes.checked_div(part).unwrap_or(bytes).max(1);
         let count = |count: usize| usize_of64(bytes(count as u64));
         LogLimits {
             short_bytes: bytes(self.short_bytes),
             long_bytes: bytes(self.long_bytes),
-            long_logs: count(self.long_logs),
+            long_logs: count(self.long_logs).max(3),
             end_bytes: bytes(self.end_bytes),
-            end_logs: count(self.end_logs),
+            end_logs: count(self.end_logs).max(6),
             increment_bytes: count(self.increment_bytes),
         }
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 pub struct CopyOptions {
     /// How many bytes a second are copied at most, from 4,096 on. Default: as many as the disks can take.
     /// What a repository has already does not count. A slower copy keeps the space of replaced records for
-    /// longer. (While its handle commits, a backup or a copy uses a processor for a quarter of the time.)
+    /// longer. (While its handle commits, a copy uses a processor for about a quarter of the time at most.)
     pub bytes_per_second: Option<u64>,
 }
 

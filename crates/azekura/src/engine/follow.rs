@@ -113,11 +113,11 @@ impl Engine {
         self.followed().map(drop)
     }
 
-    /// As `newest`, also of a database that was closed.
+    /// As `newest`, without asking whether the database was closed.
     #[inline(always)]
     fn followed(&self) -> Result<Loaded<State>> {
         let state = self.state.load();
-        let is_newest = || Followed::of(&state).is_some_and(|followed| followed.is_newest());
+        let is_newest = || Followed::of(&state).is_some_and(|followed| followed.is_newest(state.visible()));
         if self.following.handle().is_none() || is_newest() {
             return Ok(state);
         }
@@ -194,7 +194,7 @@ impl CatchingUp<'_> {
         self.life.check()?;
         let _turn = self.follower.turn.lock();
         let before = self.state.load_full();
-        if Followed::of(&before).is_some_and(|followed| followed.is_newest()) {
+        if Followed::of(&before).is_some_and(|followed| followed.is_newest(before.visible())) {
             return Ok(());
         }
         let next = match self.read_on(&before) {

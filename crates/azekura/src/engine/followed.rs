@@ -33,6 +33,8 @@ pub(crate) struct Followed {
     /// Where the next frame of the log will come, and the mark of what stands there until then.
     tail_at: AtomicU64,
     tail_mark: AtomicU64,
+    /// The newest commit before that place. A state that shows fewer is not the newest.
+    tail_shows: AtomicU64,
     /// The time, in microseconds since `began`, from which on the tail is looked at whatever its mark. 0:
     /// never.
     look_again: AtomicU64,
@@ -51,10 +53,21 @@ impl Followed {
             PageSource::Mapped { mapping, .. } => Some(mapping.clone()),
             PageSource::Cached(_) => None,
         };
-        let (tail_at, tail_mark) = (AtomicU64::new(NO_TAIL), AtomicU64::new(0));
+        let [tail_at, tail_mark, tail_shows] = [NO_TAIL, 0, 0].map(AtomicU64::new);
         let (look_again, began, coming) = (AtomicU64::new(0), Instant::now(), Mutex::new(None));
         let is_tail_mapped = engine.store.watched.is_none();
-        Followed { is_tail_mapped, engine, number, tail_at, tail_mark, look_again, began, coming, mapping }
+        Followed {
+            engine,
+            number,
+            tail_at,
+            tail_mark,
+            tail_shows,
+            look_again,
+            began,
+            coming,
+            mapping,
+            is_tail_mapped,
+        }
     }
 
     /// What a follower's state shows.
@@ -68,15 +81,20 @@ impl Followed {
         state.followed.clone().and_then(|followed| followed.downcast().ok())
     }
 
-    /// Whether the file has nothing newer. In doubt, or after an error, it has.
+    /// Whether the file has nothing newer than a state of this that shows the commits up to `visible`. In
+    /// doubt, or after an error, it has.
     #[inline(always)]
-    pub(super) fn is_newest(&self) -> bool {
+    pub(super) fn is_newest(&self, visible: u64) -> bool {
         let is_newest = self.words::<1>(NUMBER_AT).is_some_and(|number| number == [self.number]);
-        is_newest && (self.tail_at.load(Ordering::Acquire) == NO_TAIL || self.is_log_at_its_end())
+        is_newest && (self.tail_at.load(Ordering::Acquire) == NO_TAIL || self.is_log_at_its_end(visible))
     }
 
-    fn is_log_at_its_end(&self) -> bool {
+    fn is_log_at_its_end(&self, visible: u64) -> bool {
         let at = self.tail_at.load(Ordering::Acquire);
+        // After that. While this thread waited, another one may have read the log on, for a later state.
+        if self.tail_shows.load(Ordering::Acquire) != visible {
+            return false;
+        }
         let mark = || self.words(at).map(mark_of);
         let is_same = at != TAIL_COMES && mark() == Some(self.tail_mark.load(Ordering::Acquire));
         let again = self.look_again.load(Ordering::Acquire);
@@ -122,7 +140,7 @@ impl Followed {
         Some(std::array::from_fn(|n| u64_at(&bytes, n * size_of::<u64>())))
     }
 
-    /// Notes where the log ends, as far as it was read.
+    /// Notes where the log ends, as far as its commits are in the engine.
     pub(super) fn note_tail(&self, tail: Option<&LogTail>) -> Result<()> {
         let place = tail.map(|tail| tail.place(self.engine.store.file.as_ref())).transpose()?;
         let (at, mark, again) = match place {
@@ -133,6 +151,7 @@ impl Followed {
                 self.next_look(tail).map_or((TAIL_COMES, 0, 0), |again| (tail.at, tail.mark, again))
             }
         };
+        self.tail_shows.store(self.engine.state.load().visible(), Ordering::Release);
         self.look_again.store(again, Ordering::Release);
         self.tail_mark.store(mark, Ordering::Release);
         self.tail_at.store(at, Ordering::Release);

@@ -42,8 +42,8 @@ const MIXED: u8 = 0x3f;
 /// The most to prefetch of one column; below, of all columns of a page whose keys are not evenly spread.
 const COLUMN_BYTES_MAX: usize = 4 * LINE_BYTES;
 const COLUMNS_BYTES_MAX: usize = 16 * LINE_BYTES;
-/// The most to prefetch of values of which one is wanted whole. Random gets of 1,000 bytes take 0.84 to 0.87
-/// of the time, of 500 bytes 0.87 to 0.89 (800 MB, one level).
+/// The most to prefetch of values of which one is wanted. Random gets of 1,000 bytes take 0.84 to 0.87 of the
+/// time, of 500 bytes 0.87 to 0.89 (800 MB, one level; a program that switched between both, not kept).
 const VALUE_BYTES_MAX: usize = 16 * LINE_BYTES;
 const LINE_BYTES: usize = 64;
 
@@ -339,7 +339,7 @@ impl Guide {
     }
 
     /// Calls `send` with a byte of each line that a lookup with the guess `place` will likely read. `whole`:
-    /// the record is likely here, and its value is wanted, however long it is.
+    /// the record is likely here, and more of a long value is asked for.
     #[inline(always)]
     pub(crate) fn lines_around(&self, place: usize, whole: bool, mut send: impl FnMut(usize)) {
         if self.is_general() && !self.is_even() {
@@ -354,7 +354,7 @@ impl Guide {
         if !self.is_general() {
             let (mut from, to) = (from * self.stride(), to * self.stride());
             if to - from > COLUMN_BYTES_MAX {
-                // As much before the likeliest record as behind it.
+                // From the likeliest record on, and from a little before a short one.
                 from = place * self.stride();
                 from = from.saturating_sub(COLUMN_BYTES_MAX.saturating_sub(self.stride()) / 2);
             }

@@ -189,8 +189,8 @@ impl<'a> Page<'a> {
         self.guide.place_of(head)
     }
 
-    /// Calls `send` with a byte of each line that a search from `guess` will likely read, and who wants the
-    /// `whole` value after that.
+    /// Calls `send` with a byte of each line that a search from `guess` will likely read, and with more of a
+    /// long value if `whole`.
     #[inline(always)]
     pub(crate) fn lines_around(&self, guess: usize, whole: bool, send: impl FnMut(usize)) {
         self.guide.lines_around(guess, whole, send);
@@ -232,7 +232,7 @@ impl<'a> Page<'a> {
         let even = self.guide.is_even();
         let mut i = if even { self.lower_bound_head(wanted, guess) } else { self.bisect_heads(wanted) };
         if i < self.len() && self.head(i) == wanted {
-            // The rest of the key and the value are likely wanted next. `lines_around` does not cover them.
+            // The rest of the key and the value are likely wanted next. `lines_around` may not cover them.
             prefetch_lines(self.part(i).1);
         }
         let mut end = i;

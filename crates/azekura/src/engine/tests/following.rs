@@ -5,6 +5,8 @@ use crate::api::{Db, Options};
 use crate::base::error::Error;
 use crate::base::key::TableKind;
 use crate::engine::config::Freshness;
+use crate::engine::followed::Followed;
+use crate::engine::state::State;
 use crate::storage::forward::forward_names;
 use crate::storage::{File, OpenMode, OsStorage, Storage};
 use std::io;
@@ -47,6 +49,28 @@ fn a_follower_reads_large_values_in_a_file_that_grows() {
             assert_eq!(followed.get(format!("value {before}")).unwrap(), Some(vec![before; LEN]), "{nth}");
         }
     }
+}
+
+/// A reader has loaded the newest state and was held up, and another one has read the log on meanwhile. What
+/// the log says is in a later state, and not in the one that the first reader has.
+#[test]
+fn a_state_that_others_have_left_behind_is_not_the_newest() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "behind.azk", options()).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.put("a", "1").unwrap();
+    let follower = Db::open_on(&disk, "behind.azk", options().freshness(Freshness::Log)).unwrap();
+    let followed = follower.open_table("t").unwrap();
+    assert!(followed.contains("a").unwrap());
+    let is_newest = |state: &State| Followed::of(state).unwrap().is_newest(state.visible());
+    let held_up = follower.engine.newest_full().unwrap();
+    assert!(is_newest(&held_up));
+    t.put("a", "2").unwrap();
+    assert!(!is_newest(&held_up), "the file has more");
+    assert_eq!(followed.get("a").unwrap().as_deref(), Some(&b"2"[..]));
+    let now = follower.engine.newest_full().unwrap();
+    assert!(std::ptr::eq(Followed::of(&now).unwrap(), Followed::of(&held_up).unwrap()), "one checkpoint");
+    assert!(is_newest(&now) && !is_newest(&held_up));
 }
 
 /// While a follower reads what a checkpoint has in the log, the writer has the next one, and the log's

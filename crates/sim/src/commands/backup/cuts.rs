@@ -18,7 +18,8 @@ const KEPT: [Kept; 6] =
 const MOMENTS: u64 = 12;
 /// Cuts of one restore.
 const RESTORES: u64 = 4;
-/// The limits of a kept log are divided by up to so many bits: some logs come to them, and others to none.
+/// The limits of a kept log are divided by a number of up to so many bits: some logs come to them, and others
+/// do not.
 const LIMITS_BITS: u64 = 18;
 /// A mark has this many points at most.
 const POINTS_MAX: usize = 1000;
