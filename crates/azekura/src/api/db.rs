@@ -201,9 +201,7 @@ impl Db {
 
     /// All tables, by name.
     pub fn tables(&self) -> Vec<TableInfo> {
-        // A follower that cannot look shows those that it has seen. Whoever reads one gets the error.
-        let _told_by_reads = self.engine.follow();
-        let state = self.engine.state.load();
+        let state = self.engine.last_known();
         let shown = state.tables.iter().filter(|t| !is_hidden(&t.name));
         let mut tables: Vec<TableInfo> =
             shown.map(|t| TableInfo { name: t.name.to_string(), kind: t.kind }).collect();

@@ -71,8 +71,7 @@ impl Table {
     /// How long the table's records live if the put does not say otherwise; none if until they are removed,
     /// or if the table was dropped.
     pub fn usual_ttl(&self) -> Option<Duration> {
-        let _told_by_reads = self.db.engine.follow();
-        let state = self.db.engine.state.load();
+        let state = self.db.engine.last_known();
         let ttl_ms = state.table(self.id).map_or(0, |table| table.ttl_ms);
         (ttl_ms > 0).then(|| Duration::from_millis(ttl_ms))
     }

@@ -276,9 +276,7 @@ fn levels_of(state: &State) -> Vec<LevelStats> {
 }
 
 pub(super) fn stats(engine: &Engine) -> Stats {
-    // A follower that cannot look for a newer state gives the figures of the one that it has seen.
-    let _told_by_reads = engine.follow();
-    let state = engine.state.load();
+    let state = engine.last_known();
     let whole = engine;
     let engine = whole.behind(&state);
     let (checkpoint, pins) = whole.pins(&state);

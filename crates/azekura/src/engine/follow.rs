@@ -108,14 +108,15 @@ impl Engine {
         Ok(Arc::<State>::clone(&state))
     }
 
-    /// Called before a read begins: in a follower, the newest state is what the file has from now on.
-    pub(crate) fn follow(&self) -> Result<()> {
-        self.followed().map(drop)
+    /// As `newest`, of a database that may be closed. A follower that cannot look at the file gives the state
+    /// that it has seen last: reads give the error.
+    pub(crate) fn last_known(&self) -> Loaded<State> {
+        self.followed().unwrap_or_else(|_told_by_reads| self.state.load())
     }
 
     /// As `newest`, without asking whether the database was closed.
     #[inline(always)]
-    fn followed(&self) -> Result<Loaded<State>> {
+    pub(super) fn followed(&self) -> Result<Loaded<State>> {
         let state = self.state.load();
         let is_newest = || Followed::of(&state).is_some_and(|followed| followed.is_newest(state.visible()));
         if self.following.handle().is_none() || is_newest() {

@@ -112,7 +112,7 @@ fn follow(path: &Path, config: Config, freshness: Freshness, disk: Disk) -> Resu
     let found = Found { block, stale_copy: None, manifest: Manifest::default(), extent: None };
     let mut engine = build(&length, config, disk, &found, Logs::Leave, 0)?;
     engine.following = Following::Handle(Follower::new(freshness, &found.block));
-    engine.follow()?;
+    drop(engine.followed()?);
     Ok(Arc::new(engine))
 }
 

@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn options() -> Options {
     Options::new().memory_bytes(64 << 20).threads(false)
@@ -71,6 +71,37 @@ fn a_state_that_others_have_left_behind_is_not_the_newest() {
     let now = follower.engine.newest_full().unwrap();
     assert!(std::ptr::eq(Followed::of(&now).unwrap(), Followed::of(&held_up).unwrap()), "one checkpoint");
     assert!(is_newest(&now) && !is_newest(&held_up));
+}
+
+/// Threads that share a follower: each read sees every commit that was durable before it began.
+#[test]
+fn readers_of_one_follower_miss_no_durable_commit() {
+    const COMMITS: u32 = 3000;
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "shared.azk", options()).unwrap();
+    let t = db.create_table("t", TableKind::Ordered).unwrap();
+    t.put("n", 0_u32.to_be_bytes()).unwrap();
+    let follower = Db::open_on(&disk, "shared.azk", options().freshness(Freshness::Log)).unwrap();
+    let followed = follower.open_table("t").unwrap();
+    let (durable, began) = (AtomicU32::new(0), Instant::now());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                // The time is for a writer that has failed.
+                let mut least = 0;
+                while least < COMMITS && began.elapsed() < Duration::from_secs(100) {
+                    least = durable.load(Ordering::Acquire);
+                    let found = followed.get("n").unwrap().unwrap();
+                    let found = u32::from_be_bytes(found.try_into().unwrap());
+                    assert!(found >= least, "commit {found} is seen, and {least} was durable before");
+                }
+            });
+        }
+        for n in 1..=COMMITS {
+            t.put("n", n.to_be_bytes()).unwrap();
+            durable.store(n, Ordering::Release);
+        }
+    });
 }
 
 /// While a follower reads what a checkpoint has in the log, the writer has the next one, and the log's
