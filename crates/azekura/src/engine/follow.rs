@@ -1,8 +1,8 @@
 //! Following: reading a file while another process writes it.
 //!
 //! A follower's engine writes nothing and has no thread. Each call that reads looks first whether the newest
-//! state shows all that the file has (`Followed::is_newest`: two loads from the mapping). There may be a
-//! newer checkpoint, or a further frame of the log. If so, it **catches up**:
+//! state shows all that the file has (`Followed::is_newest`: a few loads, most of them from the mapping).
+//! There may be a newer checkpoint, or a further frame of the log. If so, it **catches up**:
 //!
 //! 1. It reads the newest superblock, pins its number (`storage/pins.rs`), and reads the superblocks again.
 //!    If there is a newer one, it begins anew.
