@@ -264,11 +264,13 @@ impl<'a> Relocator<'a> {
         let mut buf = vec![0; SEGMENT_BYTES.min(usize_of64(from.len))];
         let mut at = 0;
         while at < from.len {
-            let n = usize_of64((from.len - at).min(buf.len() as u64));
-            let part = &mut buf[..n];
             let (source, goal) = (from.offset + at, to.offset + at);
+            // Up to a multiple of the buffer's length, as such writes like it.
+            let n = usize_of64((from.len - at).min(buf.len() as u64 - goal % buf.len() as u64));
+            let part = &mut buf[..n];
             store.file.read_at(part, source).map_err(|e| crate::storage::read_error(e, source))?;
-            store.bulk.write_at(part, goal).map_err(|e| Error::io("moving the end of the file", e))?;
+            let written = store.bulk.write_settled_at(part, goal);
+            written.map_err(|e| Error::io("moving the end of the file", e))?;
             store.file.write_back(goal, n as u64);
             at += n as u64;
         }

@@ -65,11 +65,25 @@ impl BulkWrites {
     /// # Errors
     /// As `File::write_at`; a part may have been written then.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let (mut rest, mut at) = (bytes, offset);
-        while !rest.is_empty() {
-            let n = if self.expects_commits() { rest.len().min(PIECE_BYTES) } else { rest.len() };
-            self.file.write_at(&rest[..n], at)?;
-            (rest, at) = (&rest[n..], at + n as u64);
+        self.write(bytes, |part, at| self.file.write_at(part, offset + at))
+    }
+
+    /// As `File::write_settled_at`.
+    ///
+    /// # Errors
+    /// As `write_at`.
+    pub(crate) fn write_settled_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write(bytes, |part, at| self.file.write_settled_at(part, offset + at))
+    }
+
+    /// Calls `write` for all parts of `bytes`, with where each begins there.
+    fn write(&self, bytes: &[u8], write: impl Fn(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let left = bytes.len() - at;
+            let n = if self.expects_commits() { left.min(PIECE_BYTES) } else { left };
+            write(&bytes[at..at + n], at as u64)?;
+            at += n;
         }
         Ok(())
     }
@@ -103,6 +117,10 @@ mod tests {
         bulk.note_durable(4096);
         written_by(4);
         bulk.write_at(&[], 0).unwrap();
+        bulk.write_settled_at(&bytes, 7).unwrap();
+        let so_far = counters.write_calls.load(Ordering::Relaxed);
+        assert_eq!(so_far - calls, 4, "also what is to stay");
+        calls = so_far;
         let steady = BulkWrites::new(metered, false);
         steady.note_durable(4096);
         steady.write_at(&bytes, 0).unwrap();

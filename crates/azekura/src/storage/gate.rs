@@ -62,6 +62,10 @@ impl File for Gate {
         self.change(|| self.file.write_at(buf, offset))
     }
 
+    fn write_settled_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.change(|| self.file.write_settled_at(buf, offset))
+    }
+
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.change(|| self.file.write_durable_at(buf, offset))
     }

@@ -100,6 +100,17 @@ impl FileMapping {
         cached::has_all(&self.file, offset, len) && cached::populate(first, offset, len)
     }
 
+    /// Takes bytes of the file out of the mapping, if they are mapped, so that the system may drop them. Who
+    /// touches them again waits until the system has entered them again.
+    pub(crate) fn leave(&self, offset: u64, len: usize) {
+        let window = usize::try_from(offset / WINDOW_BYTES).ok().and_then(|n| self.windows.get(n)?.get());
+        if window.is_some_and(|window| window.is_some())
+            && let Some(first) = self.at(offset, len)
+        {
+            cached::leave(first, offset, len);
+        }
+    }
+
     #[cold]
     fn open<'a>(&self, slot: &'a OnceLock<Option<Window>>, offset: u64) -> Option<&'a Window> {
         slot.get_or_init(|| Window::new(&self.file, offset)).as_ref()
@@ -172,6 +183,15 @@ mod cached {
         done == 0 && found.cached >= pages
     }
 
+    /// Takes a range out of the mapping. It must begin and end with pages of memory.
+    pub(super) fn leave(first: NonNull<u8>, offset: u64, len: usize) {
+        if offset.is_multiple_of(PAGE_BYTES) && (len as u64).is_multiple_of(PAGE_BYTES) {
+            // SAFETY: the range is of a shared mapping of a file, which the caller borrows. That changes no
+            // contents. If it is refused, the system keeps what it has.
+            let _refused = unsafe { madvise(first.as_ptr().cast(), len, Advice::LinuxDontNeed) };
+        }
+    }
+
     /// Enters all pages of a range. Returns whether the system could.
     pub(super) fn populate(first: NonNull<u8>, offset: u64, len: u64) -> bool {
         let ahead = usize::try_from(offset % PAGE_BYTES).unwrap_or(0);
@@ -192,6 +212,8 @@ mod cached {
     pub(super) fn populate(_: std::ptr::NonNull<u8>, _: u64, _: u64) -> bool {
         false
     }
+
+    pub(super) fn leave(_: std::ptr::NonNull<u8>, _: u64, _: usize) {}
 }
 
 impl Drop for Window {

@@ -78,6 +78,12 @@ impl File for Metered {
         Ok(())
     }
 
+    fn write_settled_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_settled_at(buf, offset)?;
+        self.wrote(buf);
+        Ok(())
+    }
+
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_durable_at(buf, offset)?;
         self.wrote(buf);

@@ -39,6 +39,7 @@ mod pins;
 mod random;
 mod range;
 mod retry;
+mod system;
 #[cfg(test)]
 mod tests;
 mod unsupported;
@@ -85,6 +86,16 @@ pub trait File: Send + Sync {
     /// # Errors
     /// The system's error; any part of the range may then hold old or new bytes.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+
+    /// As [`write_at`](File::write_at), of many bytes that are to stay and be read, in a range of which
+    /// nobody needs what it has. A system that can map blocks of 2 MiB by one entry each keeps them in such
+    /// blocks, which may take longer. The default is [`write_at`](File::write_at).
+    ///
+    /// # Errors
+    /// As for [`write_at`](File::write_at).
+    fn write_settled_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(buf, offset)
+    }
 
     /// As [`write_at`](File::write_at), but returns when these bytes are durable. Other writes may not be.
     ///

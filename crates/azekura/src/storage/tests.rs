@@ -68,6 +68,37 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn what_is_written_to_stay_is_read_also_where_it_was_mapped() {
+    const WHOLE: usize = 7 << 20;
+    on_each(|storage, dir| {
+        let file = storage.open(&dir.join("a"), OpenMode::CreateNew).unwrap();
+        let mut model = vec![1; WHOLE];
+        file.write_at(&model, 0).unwrap();
+        let mapping = file.mapping();
+        let first = mapping.as_ref().and_then(|m| m.at(0, WHOLE));
+        // SAFETY: the file has these bytes, and nobody writes to it while they are compared.
+        let mapped = || first.map(|first| unsafe { std::slice::from_raw_parts(first.as_ptr(), WHOLE) });
+        // Inside of a block of 2 MiB, over one, two whole ones, and some beyond the end of the last.
+        for (fill, at, len) in [
+            (2u8, 5, 70_000),
+            (3, (2 << 20) - 4096, (2 << 20) + 8192),
+            (4, 2 << 20, 4 << 20),
+            (5, 4096, 5 << 20),
+        ] {
+            assert!(mapped().is_none_or(|bytes| bytes == model), "touched before");
+            let bytes: Vec<u8> = (0..len).map(|i| fill.wrapping_add((i / 4096) as u8)).collect();
+            file.write_settled_at(&bytes, at as u64).unwrap();
+            model[at..at + len].copy_from_slice(&bytes);
+            let mut back = vec![0; WHOLE];
+            file.read_at(&mut back, 0).unwrap();
+            assert!(back == model && mapped().is_none_or(|bytes| bytes == model), "{len} bytes at {at}");
+        }
+        file.sync_data().unwrap();
+        assert!(failure(file.write_settled_at(&[0; 2], OFFSET_MAX - 1)) == ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
 fn reading_past_the_end_is_an_unexpected_eof() {
     on_each(|storage, dir| {
         let file = storage.open(&dir.join("a"), OpenMode::CreateNew).unwrap();

@@ -95,6 +95,10 @@ impl File for Watched {
         self.file.write_at(buf, offset)
     }
 
+    fn write_settled_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_settled_at(buf, offset)
+    }
+
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_durable_at(buf, offset)
     }
