@@ -42,8 +42,9 @@ fn explore(model: fn()) {
         return;
     }
     let count = usize::try_from(count).expect("a count");
-    let random = run(RandomScheduler::new_from_seed(seed, count), model);
+    // PCT first: of the faults that are put in, those that are hard to find are found by it.
     let pct = run(PctScheduler::new_from_seed(seed, PCT_DEPTH, count), model);
+    let random = run(RandomScheduler::new_from_seed(seed, count), model);
     println!("{} schedules from seed {seed}", random + pct);
 }
 
