@@ -5,6 +5,7 @@ use crate::runner::{self, Failure, cargo};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The build of the tests and these commands: the engine with its faults. None is there unless the
@@ -89,13 +90,12 @@ struct Gate {
     fault: &'static str,
 }
 
-/// The two that run side by side: one computes, one mostly waits for its children and the disk.
-const BESIDE: [Gate; 2] = [
+/// What is run.
+static GATES: [Gate; 17] = [
     Gate { arguments: "crash --count 90000 --seconds 200 --seed 1", tried_min: 80_000, fault: "" },
     Gate { arguments: "kills --count 100 --seconds 60", tried_min: 100, fault: "" },
-];
-
-const GATES: [Gate; 15] = [
+    // The others serve as its controls.
+    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 19, fault: "" },
     Gate { arguments: "crash --only long --count 3000 --seconds 12 --seed 1", tried_min: 200, fault: "" },
     Gate { arguments: "crash --only bulk --count 400 --seconds 8 --seed 1", tried_min: 40, fault: "" },
     Gate { arguments: "backup --count 300 --seconds 8 --seed 1", tried_min: 60, fault: "" },
@@ -109,25 +109,50 @@ const GATES: [Gate; 15] = [
     },
     Gate { arguments: "salvage --count 150 --seconds 15 --seed 1", tried_min: 20, fault: "" },
     Gate { arguments: "metamorphic --count 400 --seconds 20 --seed 1", tried_min: 20, fault: "" },
-    // The commands above serve as controls.
-    Gate { arguments: "canaries --no-controls --seed 1", tried_min: 19, fault: "" },
     Gate { arguments: "followers --count 12 --seconds 8", tried_min: 4, fault: "" },
     Gate { arguments: "followers --readers 64 --count 2 --seconds 8", tried_min: 1, fault: "" },
     Gate { arguments: "isolation --count 100 --seconds 20", tried_min: 40, fault: "" },
-    Gate { arguments: "soak --seconds 12", tried_min: 10_000, fault: "" },
     Gate { arguments: "fuzz --count 60000 --seconds 20", tried_min: 10_000, fault: "fuzzing" },
+    Gate { arguments: "soak --seconds 12", tried_min: 10_000, fault: "" },
 ];
 
-/// Runs all commands. Returns their last lines.
+/// Runs all commands, two at a time: they have a thread for each processor, and half of these wait. The last
+/// one measures pauses, so it runs alone. Returns their last lines.
 pub fn run() -> Result<Vec<String>, Failure> {
     let program = &program("sim")?;
-    let both = std::thread::scope(|scope| {
-        BESIDE
-            .each_ref()
-            .map(|gate| scope.spawn(move || hold_gate(gate, program)))
+    let (gates, alone) = GATES.split_at(GATES.len() - 1);
+    let mut lines = hold_in_lanes(gates, program)?;
+    for gate in alone {
+        lines.push(hold_gate(gate, program)?);
+    }
+    Ok(lines)
+}
+
+/// Runs commands, two at a time. After a failure none is begun.
+fn hold_in_lanes(gates: &[Gate], program: &Path) -> Result<Vec<String>, Failure> {
+    let next = &AtomicUsize::new(0);
+    let lane = || {
+        let mut lines = Vec::new();
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(gate) = gates.get(n) else { return Ok(lines) };
+            let line = hold_gate(gate, program);
+            lines.push((n, line.inspect_err(|_| next.store(gates.len(), Ordering::Relaxed))?));
+        }
+    };
+    let lanes = std::thread::scope(|scope| {
+        [scope.spawn(lane), scope.spawn(lane)]
             .map(|one| one.join().unwrap_or_else(|_| Err("a thread panicked".to_owned())))
     });
-    both.into_iter().chain(GATES.iter().map(|gate| hold_gate(gate, program))).collect()
+    let (mut lines, mut failures) = (Vec::new(), Vec::new());
+    for lane in lanes {
+        lane.map_or_else(|failure| failures.push(failure), |held| lines.extend(held));
+    }
+    if !failures.is_empty() {
+        return Err(failures.join("; "));
+    }
+    lines.sort();
+    Ok(lines.into_iter().map(|(_, line)| line).collect())
 }
 
 /// How long each command is run for, and from which seed.
@@ -173,7 +198,7 @@ impl Longer {
         build()?;
         let program = &program("sim")?;
         let mut rows = Vec::new();
-        let ran = BESIDE.iter().chain(&GATES).try_for_each(|gate| {
+        let ran = GATES.iter().try_for_each(|gate| {
             let arguments = self.arguments(gate.arguments);
             // How much is tried is not the gate's, but the time's.
             let last = hold(&arguments, &Gate { tried_min: 1, ..*gate }, program)?;
@@ -235,7 +260,7 @@ fn hold(arguments: &str, gate: &Gate, program: &Path) -> Result<String, Failure>
     command.args(arguments.split(' '));
     println!("sim {arguments}");
     let (lines, outcome) = runner::run_keeping(command, |line| line.starts_with("tried "));
-    outcome?;
+    outcome.map_err(|failure| format!("sim {arguments}: {failure}"))?;
     let last = lines.last().ok_or_else(|| format!("sim {arguments}: no verdict"))?;
     let tried = tried(last).ok_or_else(|| format!("sim {arguments}: what does {last:?} say?"))?;
     if tried < gate.tried_min {

@@ -265,8 +265,9 @@ impl<'a> Relocator<'a> {
         let mut at = 0;
         while at < from.len {
             let (source, goal) = (from.offset + at, to.offset + at);
-            // Up to a multiple of the buffer's length, as such writes like it.
-            let n = usize_of64((from.len - at).min(buf.len() as u64 - goal % buf.len() as u64));
+            // The parts end at multiples of this, so that they cut no block of `write_settled_at`.
+            let to_multiple = SEGMENT_BYTES as u64 - goal % SEGMENT_BYTES as u64;
+            let n = usize_of64((from.len - at).min(to_multiple));
             let part = &mut buf[..n];
             store.file.read_at(part, source).map_err(|e| crate::storage::read_error(e, source))?;
             let written = store.bulk.write_settled_at(part, goal);

@@ -5,13 +5,13 @@
 //! that were written before, 4 KiB take some nine tenths of the time of a cached write, and less still beside
 //! a bulk write to the same file (`benches/durable.rs`).
 //!
-//! **Readers see the same bytes.** The system writes back and drops its cached copy of these blocks before
-//! such a write, and drops it again afterwards, in mappings too. If it cannot drop a page, because somebody
-//! has dirtied a part of it, it writes through the page cache itself, as durably. Nobody may dirty the same
-//! pages *during* the write: the next sync would then report an error for bytes that may be stale. Nobody
-//! does. Mappings are read-only here, and on ext4 and XFS the kernel's lock of the file keeps cached and
-//! direct writes apart. Of other file systems this is not known, so on those all writes go through the page
-//! cache.
+//! **Readers see the same bytes.** The system writes back and drops its cached copy of these blocks, with
+//! all of a folio in which they are, before such a write, and drops it again afterwards, in mappings too. If
+//! it cannot drop a page, because somebody has dirtied a part of it, it writes through the page cache itself,
+//! as durably. Nobody may dirty the same pages *during* the write: the next sync would then report an error
+//! for bytes that may be stale. Nobody does. Mappings are read-only here, and on ext4 and XFS the kernel's
+//! lock of the file keeps cached and direct writes apart. Of other file systems this is not known, so on those
+//! all writes go through the page cache.
 //!
 //! **No error is missed.** The call reports its own failure. A write-back failure of other writes is reported
 //! to each descriptor, so the first one still learns of it.

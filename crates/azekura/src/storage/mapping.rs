@@ -7,8 +7,9 @@
 //! A mapping shows what is written to the file as soon as the write has returned. A plain touch of a page
 //! that the system cannot read ends the process with a signal. So a reader first reads the same bytes once by
 //! [`File::read_at`](super::File::read_at), or has the system enter a stretch around them that is all in
-//! memory ([`FileMapping::enter`]). Both report errors. From then on the system has them in memory, and reads
-//! them again only where memory is short.
+//! memory ([`FileMapping::enter`]). Both report errors. From then on the system has them in memory. It reads
+//! them again where memory is short, or where a small durable write past its memory (`direct.rs`) has dropped
+//! a block of which they are a part.
 //!
 //! The system reads pages that are not in memory one by one (`MADV_RANDOM`). A sequential reader asks for
 //! reading ahead itself.
@@ -100,8 +101,8 @@ impl FileMapping {
         cached::has_all(&self.file, offset, len) && cached::populate(first, offset, len)
     }
 
-    /// Takes bytes of the file out of the mapping, if they are mapped, so that the system may drop them. Who
-    /// touches them again waits until the system has entered them again.
+    /// Takes bytes of the file out of the mapping, if they are mapped, so that the system may drop them.
+    /// REQUIRES: nobody relies on these bytes having been entered.
     pub(crate) fn leave(&self, offset: u64, len: usize) {
         let window = usize::try_from(offset / WINDOW_BYTES).ok().and_then(|n| self.windows.get(n)?.get());
         if window.is_some_and(|window| window.is_some())
@@ -183,7 +184,8 @@ mod cached {
         done == 0 && found.cached >= pages
     }
 
-    /// Takes a range out of the mapping. It must begin and end with pages of memory.
+    /// Takes a range out of the mapping, if it begins and ends with pages. (Where pages of memory are larger,
+    /// the system refuses.)
     pub(super) fn leave(first: NonNull<u8>, offset: u64, len: usize) {
         if offset.is_multiple_of(PAGE_BYTES) && (len as u64).is_multiple_of(PAGE_BYTES) {
             // SAFETY: the range is of a shared mapping of a file, which the caller borrows. That changes no

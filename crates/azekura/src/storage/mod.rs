@@ -88,8 +88,9 @@ pub trait File: Send + Sync {
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
 
     /// As [`write_at`](File::write_at), of many bytes that are to stay and be read, in a range of which
-    /// nobody needs what it has. A system that can map blocks of 2 MiB by one entry each keeps them in such
-    /// blocks, which may take longer. The default is [`write_at`](File::write_at).
+    /// nobody needs what it has. Blocks of 2 MiB, at multiples of 2 MiB, are to stand in memory so that the
+    /// system can map them by one entry each, where it can. That may take longer. The default is
+    /// [`write_at`](File::write_at).
     ///
     /// # Errors
     /// As for [`write_at`](File::write_at).

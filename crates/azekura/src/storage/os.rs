@@ -40,17 +40,17 @@ use super::{DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterr
 /// The unit in which the system counts the disk space of a file.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// The most bytes that one call writes, unless they are to be durable when it returns. On a machine that has
-/// been up for a while, a file system with large folios (ext4, XFS) must put free memory together for a
-/// megabyte or more at once. Loads are 1.6 times (text) to twice (values of 4 KiB) as fast as with calls of 4
-/// MiB. A call also keeps its processor until it ends: readers beside updates at a fixed rate have a fifth of
-/// the p99.
+/// The most bytes that one call writes, unless they are to be durable when it returns, or are to stay. On a
+/// machine that has been up for a while, a file system with large folios (ext4, XFS) must put free memory
+/// together for a megabyte or more at once. Loads are 1.6 times (text) to twice (values of 4 KiB) as fast as
+/// with calls of 4 MiB. A call also keeps its processor until it ends: readers beside updates at a fixed rate
+/// have a fifth of the p99.
 const CALL_BYTES_MAX: usize = 256 << 10;
 
-/// What is to stay goes in calls of this length that begin at multiples of it. The memory of such a call is
-/// one piece, which one entry maps: random gets take 0.7 to 0.9 of the time (text, records of 44 bytes). On a
-/// machine whose host takes free pieces of this size back, the calls take twice as long, so loads go in short
-/// ones.
+/// What is to stay goes in calls of this length that begin at multiples of it. Where the file system has
+/// large folios and such a piece of memory is free, it is one folio, which one entry maps: random gets take
+/// 0.7 to 0.9 of the time (text, records of 44 bytes). On a machine whose host takes free pieces of this size
+/// back, the calls take twice as long, so loads go in short ones.
 const SETTLED_CALL_BYTES: usize = 2 << 20;
 
 /// The operating system's file system.
@@ -234,8 +234,8 @@ impl OsFile {
         write_fully(buf, offset, |b, at| self.file.write_at(&b[..b.len().min(CALL_BYTES_MAX)], at))
     }
 
-    /// Writes a block by one call, in memory of its own: what the system has of these bytes in smaller pieces
-    /// is dropped first.
+    /// Writes a block by one call. What the system has of these bytes in smaller pieces is dropped first, so
+    /// far as it is on the disk and no other process maps it.
     fn write_block(&self, block: &[u8], offset: u64) -> io::Result<()> {
         if let Some(mapping) = self.mapping.get() {
             mapping.leave(offset, block.len());

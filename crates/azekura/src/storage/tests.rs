@@ -78,7 +78,8 @@ fn what_is_written_to_stay_is_read_also_where_it_was_mapped() {
         let first = mapping.as_ref().and_then(|m| m.at(0, WHOLE));
         // SAFETY: the file has these bytes, and nobody writes to it while they are compared.
         let mapped = || first.map(|first| unsafe { std::slice::from_raw_parts(first.as_ptr(), WHOLE) });
-        // Inside of a block of 2 MiB, over one, two whole ones, and some beyond the end of the last.
+        // In a block of 2 MiB; all of one, and some before and behind it; two; two, and parts of their
+        // neighbours.
         for (fill, at, len) in [
             (2u8, 5, 70_000),
             (3, (2 << 20) - 4096, (2 << 20) + 8192),
@@ -87,6 +88,8 @@ fn what_is_written_to_stay_is_read_also_where_it_was_mapped() {
         ] {
             assert!(mapped().is_none_or(|bytes| bytes == model), "touched before");
             let bytes: Vec<u8> = (0..len).map(|i| fill.wrapping_add((i / 4096) as u8)).collect();
+            // What is not on the disk is not dropped.
+            file.sync_data().unwrap();
             file.write_settled_at(&bytes, at as u64).unwrap();
             model[at..at + len].copy_from_slice(&bytes);
             let mut back = vec![0; WHOLE];

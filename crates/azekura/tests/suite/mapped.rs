@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const RECORDS: u64 = 60_000;
 
@@ -136,6 +137,48 @@ fn damage_before_the_first_touch_is_an_error() {
         assert!(!db.check(|_| {}).unwrap().problems.is_empty());
         drop(t);
         let _refused: Result<(), Error> = Db::close(db);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Blocks of 2 MiB are moved into holes whose old bytes the system has in memory, and readers have mapped.
+#[test]
+fn readers_of_the_mapping_read_on_while_the_file_moves_under_them() {
+    for kind in [TableKind::Ordered, TableKind::Hash] {
+        let path = path(&format!("moves-{kind:?}"));
+        // Partitions of several blocks.
+        let options = options(true).memory_bytes(256 << 20);
+        let db = options.clone().open(&path).unwrap();
+        let gone = db.create_table("gone", kind).unwrap();
+        gone.put_many((0..20_000).map(|i| (key(i), [i as u8; 1000]))).unwrap();
+        db.close().unwrap();
+        let db = options.clone().open(&path).unwrap();
+        let (gone, t) = (db.open_table("gone").unwrap(), db.create_table("t", kind).unwrap());
+        t.put_many((0..RECORDS).map(|i| (key(i), value(i)))).unwrap();
+        db.flush().unwrap();
+        assert!((0..20_000).all(|i| gone.get(&key(i)).unwrap().is_some()));
+        let before = db.stats().file_bytes;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = || {
+                // Once more after the last move.
+                while !done.load(Ordering::Acquire) {
+                    reads_everything(&t);
+                }
+                reads_everything(&t);
+            };
+            let readers = [scope.spawn(reader), scope.spawn(reader)];
+            db.drop_table("gone").unwrap();
+            db.shrink(|_| {}).unwrap();
+            done.store(true, Ordering::Release);
+            readers.into_iter().for_each(|reader| reader.join().unwrap());
+        });
+        let after = db.stats().file_bytes;
+        assert!(before - after > 16 << 20, "{before} bytes before, {after} after");
+        assert!(db.check(|_| {}).unwrap().problems.is_empty());
+        drop((gone, t));
+        db.close().unwrap();
+        reads_everything(&options.open(&path).unwrap().open_table("t").unwrap());
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -132,7 +132,7 @@ const CONTROLS: [(&[&str], &str); 8] = [
 pub struct Arguments {
     #[command(flatten)]
     limits: Limits,
-    /// Leave out the controls: the same build has just passed the commands themselves.
+    /// Leave out the controls: the same build passes the commands themselves elsewhere.
     #[arg(long)]
     no_controls: bool,
 }

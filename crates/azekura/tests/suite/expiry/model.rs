@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// Rounds that are run if nothing is said.
-const ROUNDS: u64 = 60;
+const ROUNDS: u64 = 24;
 const STEPS: u64 = 250;
 const NEVER: u64 = u64::MAX;
 
