@@ -10,8 +10,8 @@
 //! it cannot drop a page, because somebody has dirtied a part of it, it writes through the page cache itself,
 //! as durably. Nobody may dirty the same pages *during* the write: the next sync would then report an error
 //! for bytes that may be stale. Nobody does. Mappings are read-only here, and on ext4 and XFS the kernel's
-//! lock of the file keeps cached and direct writes apart. Of other file systems this is not known, so on those
-//! all writes go through the page cache.
+//! lock of the file keeps cached and direct writes apart. Of other file systems this is not known, so on
+//! those all writes go through the page cache.
 //!
 //! **No error is missed.** The call reports its own failure. A write-back failure of other writes is reported
 //! to each descriptor, so the first one still learns of it.
