@@ -84,11 +84,14 @@ impl Packed {
     }
 
     /// Number `i`. REQUIRES: `bits` has at least 16 bytes, of any content, from the start of the residual on.
-    /// Every caller passes the rest of a page, whose last 16 bytes are never used.
+    /// Every caller passes the rest of a page, whose last 16 bytes are never used. Where there are no
+    /// residuals none is read: it would be a line of memory that nobody has asked for.
     #[inline(always)]
     pub(crate) fn get(&self, bits: &[u8], i: usize) -> u64 {
         let bit = i * self.width as usize;
-        let r = if self.width <= 57 {
+        let r = if self.width == 0 {
+            0
+        } else if self.width <= 57 {
             let mut raw = [0; 8];
             raw.copy_from_slice(&bits[bit / 8..bit / 8 + 8]);
             (u64::from_le_bytes(raw) >> (bit % 8)) & ((1 << self.width) - 1)
