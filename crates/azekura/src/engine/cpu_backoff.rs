@@ -1,4 +1,5 @@
-//! Keeping out of readers' way: a writer makes pauses if tables are read beside it and processors are short.
+//! Keeping out of readers' way: a writer makes pauses if threads that only read read beside it and processors
+//! are short. (A thread that reads and writes would only keep itself waiting.)
 //!
 //! A writer at full speed keeps the flush and the merges busy too. Together they want more processors than a
 //! small machine has left beside its readers, and then everybody waits for everybody. The system tells each
@@ -102,7 +103,7 @@ impl CpuBackoff {
         if sleep < SLEEP_MIN { Duration::ZERO } else { sleep }
     }
 
-    /// Pauses the calling writer, beside whom tables are read, if readers need its processor.
+    /// Pauses the calling writer, beside whom others read, if they need its processor.
     pub(super) fn yield_to_readers(&self) {
         if !IS_UNTOLD.load(Ordering::Relaxed) {
             WINDOW_OF_THREAD.with_borrow_mut(|window| self.look_around(window));

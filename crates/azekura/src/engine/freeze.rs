@@ -9,7 +9,7 @@ use super::commit::Commit;
 use super::crew::Role;
 use super::memory::MemoryBudget;
 use super::pace::Pace;
-use super::state::{State, TableState};
+use super::state::{ReadBy, State, TableState};
 use crate::base::error::Result;
 use crate::base::sync::ArcSwap;
 use crate::base::sync::atomic::Ordering;
@@ -105,7 +105,7 @@ impl Freezer<'_> {
             let Some(table) = next.tables.get(id).filter(|t| t.frozen.is_empty()) else { continue };
             let mut t = TableState::clone(table);
             t.pass_freeze();
-            if t.was_read {
+            if t.was_read_by > ReadBy::Nobody {
                 noted.push(id);
             }
             next.tables.set(t);

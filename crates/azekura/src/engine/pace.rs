@@ -9,9 +9,9 @@
 mod writers;
 
 use super::cpu_backoff::CpuBackoff;
-use super::state::State;
+use super::state::{ReadBy, State};
 use crate::base::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Writers are slowed beyond so many levels of one table. After so many more the debt is at its limit.
@@ -36,8 +36,8 @@ pub(crate) struct Pace {
     /// Bytes per second that flushes have managed lately.
     rate: Mutex<f64>,
     owed: Mutex<Duration>,
-    /// Whether memtables were read when they were last looked at, and how many calls ago that was.
-    is_read: AtomicBool,
+    /// What writers last found of who reads memtables, and how many calls ago that was.
+    read_by: AtomicU32,
     calls: AtomicU64,
     cpu_backoff: CpuBackoff,
 }
@@ -51,7 +51,7 @@ impl Pace {
             limit: AtomicU64::new(memtable_bytes),
             rate: Mutex::new(RATE_FIRST),
             owed: Mutex::new(Duration::ZERO),
-            is_read: AtomicBool::new(false),
+            read_by: AtomicU32::new(ReadBy::Nobody as u32),
             calls: AtomicU64::new(0),
             cpu_backoff: CpuBackoff::new(),
         }
@@ -87,18 +87,18 @@ impl Pace {
         }
     }
 
-    /// Whether somebody has looked into the memtables of any table lately. Many tables are looked at only
-    /// once in as many calls, so that a call costs as much as with one table.
-    fn are_memtables_read(&self, state: &State) -> bool {
+    /// Who has looked into the memtables of any table lately. Many tables are looked at only once in as many
+    /// calls, so that a call costs as much as with one table.
+    fn read_by(&self, state: &State) -> ReadBy {
         let calls = self.calls.load(Ordering::Relaxed);
         if calls < state.tables.len() as u64 && state.tables.len() > TABLES_FEW {
             self.calls.store(calls + 1, Ordering::Relaxed);
-            return self.is_read.load(Ordering::Relaxed);
+            return ReadBy::of(self.read_by.load(Ordering::Relaxed));
         }
-        let is_read = state.is_read();
-        self.is_read.store(is_read, Ordering::Relaxed);
+        let read_by = state.read_by();
+        self.read_by.store(read_by as u32, Ordering::Relaxed);
         self.calls.store(0, Ordering::Relaxed);
-        is_read
+        read_by
     }
 
     /// Whether writers are to wait for the flush under way. Memtables that hold `full_bytes` are full.

@@ -6,10 +6,12 @@
 //! the snapshot that its readers took, and no chunk and no run needs sequence numbers.
 
 mod level;
+mod readers;
 mod table;
 
 pub(super) use level::look;
 pub(crate) use level::{HitRate, Level};
+pub(super) use readers::{ReadBy, note_write};
 pub(super) use table::ACTIVE_BYTES_MAX;
 pub(crate) use table::{ActiveBuf, TableState};
 
@@ -101,9 +103,9 @@ impl State {
         Dials::of(self.table(table).is_ok_and(|t| t.is_read()))
     }
 
-    /// Whether somebody has looked into the memtables of any table lately.
-    pub(crate) fn is_read(&self) -> bool {
-        self.tables.iter().any(|t| t.is_read())
+    /// Who has looked into the memtables of any table lately.
+    pub(super) fn read_by(&self) -> ReadBy {
+        self.tables.iter().map(|t| t.read_by()).max().unwrap_or_default()
     }
 
     /// A copy with one table replaced.

@@ -11,7 +11,6 @@ use crate::memtable::chunk::Chunk;
 use crate::run::{Hit, PageHandle, find_held};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Where a record was found.
 pub(crate) enum FoundValue<'a> {
@@ -161,10 +160,8 @@ fn in_chunks<'a>(t: &'a TableState, sought: &Sought<'_>) -> Option<InMemory<'a>>
     if t.chunks.is_empty() && t.frozen.is_empty() {
         return None;
     }
-    if let Some(read) = &t.read
-        && !read.load(Ordering::Relaxed)
-    {
-        read.store(true, Ordering::Relaxed);
+    if let Some(readers) = &t.readers {
+        readers.note();
     }
     let hash = sought.hash();
     let chunks = || t.chunks.iter().chain(t.frozen.iter());

@@ -5,6 +5,7 @@ use crate::base::sync::Instant;
 use crate::engine::Engine;
 use crate::engine::batch::Batch;
 use crate::engine::relief::Admitted;
+use crate::engine::state::{ReadBy, note_write};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -39,11 +40,12 @@ impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(in crate::engine) fn pace_writer(&self, bytes: u64) -> Result<()> {
         self.pace_by_space(bytes);
-        let is_read = self.pace.are_memtables_read(&self.state.load());
-        if is_read {
+        note_write();
+        let read_by = self.pace.read_by(&self.state.load());
+        if read_by == ReadBy::Readers {
             self.pace.cpu_backoff.yield_to_readers();
         }
-        let limit = self.memory.division(is_read).freeze_bytes;
+        let limit = self.memory.division(read_by > ReadBy::Nobody).freeze_bytes;
         self.pace.limit.store(limit, Ordering::Relaxed);
         let debt = self.pace.debt(limit);
         if debt <= 0.0 {

@@ -1,8 +1,8 @@
 //! One table of a state: its memtables, and its levels.
 
 use super::level::Level;
+use super::readers::{ReadBy, Readers};
 use crate::base::key::TableKind;
-use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{CountedArc, Mutex};
 use crate::engine::dials::Dials;
 use crate::engine::indexes::Indexes;
@@ -56,10 +56,10 @@ pub(crate) struct TableState {
     pub(crate) levels: Arc<Vec<Arc<Level>>>,
     /// What there is instead of runs in a small table, older than `frozen`.
     pub(crate) few: Option<Few>,
-    /// Whether somebody reads the memtable. Noted anew for each memtable. None before the first.
-    pub(crate) read: Option<Arc<AtomicBool>>,
-    /// Whether somebody has read the memtable before this one.
-    pub(crate) was_read: bool,
+    /// Who reads the memtable. Noted anew for each memtable. None before the first.
+    pub(crate) readers: Option<Arc<Readers>>,
+    /// Who has read the memtable before this one.
+    pub(crate) was_read_by: ReadBy,
     /// How large the next active buffer is to be, by what has come so far.
     pub(crate) active_bytes: u32,
     pub(crate) indexes: Indexes,
@@ -93,8 +93,8 @@ impl TableState {
             frozen: nothing(&NO_CHUNKS),
             levels: nothing(&NO_LEVELS),
             few: None,
-            read: None,
-            was_read: false,
+            readers: None,
+            was_read_by: ReadBy::Nobody,
             active_bytes: ACTIVE_BYTES_MIN,
             indexes: None,
             ttl_ms: 0,
@@ -114,7 +114,7 @@ impl TableState {
 
     /// A table that is about to get something into a memtable that was empty.
     pub(in crate::engine) fn begin_memtable(&mut self) {
-        self.read.get_or_insert_default();
+        self.readers.get_or_insert_default();
     }
 
     /// Freezes the sealed memtable of a table in which `live_bytes` were.
@@ -122,8 +122,8 @@ impl TableState {
         // If it is there, it is empty. The next writer must find that nothing is live.
         self.active = None;
         self.frozen = Arc::new(std::mem::take(&mut self.chunks));
-        self.was_read = self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed));
-        self.read = Some(Arc::default());
+        self.was_read_by = self.live_read_by();
+        self.readers = Some(Arc::default());
         let enough = u32::try_from(live_bytes.next_power_of_two()).unwrap_or(ACTIVE_BYTES_MAX);
         self.active_bytes = self.active_bytes.min(enough).max(ACTIVE_BYTES_MIN);
     }
@@ -131,8 +131,8 @@ impl TableState {
     /// Other tables were frozen. The memtable is empty, and all that is known of its readers is what was
     /// known of the one before.
     pub(in crate::engine) fn pass_freeze(&mut self) {
-        self.was_read = self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed));
-        self.read = self.was_read.then(Arc::default);
+        self.was_read_by = self.live_read_by();
+        self.readers = (self.was_read_by > ReadBy::Nobody).then(Arc::default);
     }
 
     /// What was frozen is in runs.
@@ -154,9 +154,19 @@ impl TableState {
         active.chain(chunks.cloned()).collect()
     }
 
-    /// Whether somebody has looked into the table's memtables lately.
+    /// Who has looked into the live memtable.
+    fn live_read_by(&self) -> ReadBy {
+        self.readers.as_ref().map_or(ReadBy::Nobody, |readers| readers.by())
+    }
+
+    /// Who has looked into the table's memtables lately.
+    pub(crate) fn read_by(&self) -> ReadBy {
+        self.was_read_by.max(self.live_read_by())
+    }
+
+    /// Whether somebody has.
     pub(crate) fn is_read(&self) -> bool {
-        self.was_read || self.read.as_ref().is_some_and(|r| r.load(Ordering::Relaxed))
+        self.read_by() > ReadBy::Nobody
     }
 
     /// How its memtables and runs are looked after.
