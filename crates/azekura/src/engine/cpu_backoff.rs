@@ -1,5 +1,5 @@
-//! Keeping out of readers' way: a writer makes pauses if threads that only read read beside it and processors
-//! are short. (A thread that reads and writes would only keep itself waiting.)
+//! Keeping out of readers' way: a writer makes pauses if others read beside it and processors are short.
+//! (`state/readers.rs` tells who are others.)
 //!
 //! A writer at full speed keeps the flush and the merges busy too. Together they want more processors than a
 //! small machine has left beside its readers, and then everybody waits for everybody. The system tells each

@@ -11,7 +11,7 @@ mod table;
 
 pub(super) use level::look;
 pub(crate) use level::{HitRate, Level};
-pub(super) use readers::{ReadBy, note_write};
+pub(super) use readers::{ReadBy, note_commit};
 pub(super) use table::ACTIVE_BYTES_MAX;
 pub(crate) use table::{ActiveBuf, TableState};
 

@@ -5,7 +5,7 @@ use crate::base::sync::Instant;
 use crate::engine::Engine;
 use crate::engine::batch::Batch;
 use crate::engine::relief::Admitted;
-use crate::engine::state::{ReadBy, note_write};
+use crate::engine::state::{ReadBy, note_commit};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -40,9 +40,9 @@ impl Engine {
     /// Delays a commit of `bytes` as the debts demand.
     pub(in crate::engine) fn pace_writer(&self, bytes: u64) -> Result<()> {
         self.pace_by_space(bytes);
-        note_write();
+        let only_writes = note_commit();
         let read_by = self.pace.read_by(&self.state.load());
-        if read_by == ReadBy::Readers {
+        if read_by.are_others(only_writes) {
             self.pace.cpu_backoff.yield_to_readers();
         }
         let limit = self.memory.division(read_by > ReadBy::Nobody).freeze_bytes;

@@ -1,4 +1,8 @@
-//! Who looks into a table's memtables.
+//! Who looks into a table's memtables, and which threads only read or only write.
+//!
+//! A writer that keeps readers from their processor makes pauses. Threads that read and write would only keep
+//! themselves waiting by that. So each thread counts how often it has looked since it last committed, and
+//! committed since it last looked.
 
 use crate::base::sync::atomic::{AtomicU32, Ordering};
 use std::cell::Cell;
@@ -23,48 +27,57 @@ impl ReadBy {
             _ => ReadBy::Readers,
         }
     }
+
+    /// Whether a writer keeps others from reading. `only_writes`: the writer does not read itself.
+    pub(in crate::engine) fn are_others(self, only_writes: bool) -> bool {
+        self == ReadBy::Readers || self == ReadBy::Writers && only_writes
+    }
 }
 
-/// A thread that has looked so often since it last wrote only reads. (Where one in twenty operations writes,
-/// nobody looks so often in between.)
-const LOOKS_WITHOUT_WRITE: u32 = 1000;
+/// A thread that has looked so often since it last committed only reads. A transaction may well look up some
+/// ten thousand keys before it commits.
+pub(super) const LOOKS_WITHOUT_COMMIT: u32 = 100_000;
+/// A thread that has committed so often since it last looked only writes. (Of operations half of which are
+/// reads, so many in a row never are commits.)
+const COMMITS_WITHOUT_LOOK: u32 = 64;
 
 thread_local! {
-    static LOOKS_SINCE_WRITE: Cell<u32> = const { Cell::new(0) };
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
+    static COMMITS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Notes that this thread writes.
-pub(in crate::engine) fn note_write() {
-    LOOKS_SINCE_WRITE.set(0);
+/// Notes that this thread commits. True if it only writes.
+pub(in crate::engine) fn note_commit() -> bool {
+    LOOKS.set(0);
+    COMMITS.set(COMMITS.get().saturating_add(1));
+    COMMITS.get() > COMMITS_WITHOUT_LOOK
 }
 
 /// Who has looked into one memtable so far.
 #[derive(Debug, Default)]
-pub(crate) struct Readers {
+pub(crate) struct MemtableReaders {
     /// A `ReadBy`.
     by: AtomicU32,
 }
 
-impl Readers {
+impl MemtableReaders {
     /// Notes that this thread looks.
     #[inline(always)]
     pub(crate) fn note(&self) {
-        let by = self.by.load(Ordering::Relaxed);
-        if by != ReadBy::Readers as u32 {
-            self.note_first(by);
+        if self.by.load(Ordering::Relaxed) != ReadBy::Readers as u32 {
+            self.note_look();
         }
     }
 
-    /// What another thread notes meanwhile may be lost, and is noted at a later look. In a model it must not
-    /// matter what threads of earlier executions have done.
+    /// In a model it must not matter what threads of earlier executions have done.
     #[inline(never)]
-    fn note_first(&self, by: u32) {
-        let looks = LOOKS_SINCE_WRITE.get().saturating_add(1);
-        LOOKS_SINCE_WRITE.set(looks);
-        let only_reads = looks > LOOKS_WITHOUT_WRITE || cfg!(any(loom, shuttle));
-        let now = if only_reads { ReadBy::Readers } else { ReadBy::Writers } as u32;
-        if now > by {
-            self.by.store(now, Ordering::Relaxed);
+    fn note_look(&self) {
+        COMMITS.set(0);
+        LOOKS.set(LOOKS.get().saturating_add(1));
+        let only_reads = LOOKS.get() > LOOKS_WITHOUT_COMMIT || cfg!(any(loom, shuttle));
+        let by = if only_reads { ReadBy::Readers } else { ReadBy::Writers } as u32;
+        if self.by.load(Ordering::Relaxed) < by {
+            self.by.fetch_max(by, Ordering::Relaxed);
         }
     }
 
@@ -79,26 +92,35 @@ mod tests {
 
     #[test]
     fn threads_that_write_too_are_told_from_those_that_only_read() {
-        let readers = Readers::default();
+        let readers = MemtableReaders::default();
         assert_eq!(readers.by(), ReadBy::Nobody);
-        for _ in 0..100 {
-            note_write();
-            (0..LOOKS_WITHOUT_WRITE).for_each(|_| readers.note());
+        for _ in 0..3 {
+            note_commit();
+            (0..LOOKS_WITHOUT_COMMIT).for_each(|_| readers.note());
             assert_eq!(readers.by(), ReadBy::Writers);
         }
         readers.note();
         assert_eq!(readers.by(), ReadBy::Readers);
-        note_write();
+        note_commit();
         readers.note();
         assert_eq!(readers.by(), ReadBy::Readers, "somebody did");
     }
 
     #[test]
-    fn a_thread_that_has_never_written_reads() {
-        let readers = Readers::default();
-        std::thread::scope(|scope| {
-            scope.spawn(|| (0..=LOOKS_WITHOUT_WRITE).for_each(|_| readers.note()));
-        });
-        assert_eq!(readers.by(), ReadBy::Readers);
+    fn a_thread_that_looks_now_and_then_does_not_only_write() {
+        let readers = MemtableReaders::default();
+        for _ in 0..3 {
+            assert!((0..COMMITS_WITHOUT_LOOK).all(|_| !note_commit()));
+            readers.note();
+        }
+        assert_eq!((0..=COMMITS_WITHOUT_LOOK).filter(|_| note_commit()).count(), 1);
+    }
+
+    #[test]
+    fn writers_pause_for_others_only() {
+        let pause = |by: ReadBy| [false, true].map(|only_writes| by.are_others(only_writes));
+        assert_eq!(pause(ReadBy::Nobody), [false, false]);
+        assert_eq!(pause(ReadBy::Writers), [false, true]);
+        assert_eq!(pause(ReadBy::Readers), [true, true]);
     }
 }

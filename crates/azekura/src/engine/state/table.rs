@@ -1,7 +1,7 @@
 //! One table of a state: its memtables, and its levels.
 
 use super::level::Level;
-use super::readers::{ReadBy, Readers};
+use super::readers::{MemtableReaders, ReadBy};
 use crate::base::key::TableKind;
 use crate::base::sync::{CountedArc, Mutex};
 use crate::engine::dials::Dials;
@@ -57,7 +57,7 @@ pub(crate) struct TableState {
     /// What there is instead of runs in a small table, older than `frozen`.
     pub(crate) few: Option<Few>,
     /// Who reads the memtable. Noted anew for each memtable. None before the first.
-    pub(crate) readers: Option<Arc<Readers>>,
+    pub(crate) readers: Option<Arc<MemtableReaders>>,
     /// Who has read the memtable before this one.
     pub(crate) was_read_by: ReadBy,
     /// How large the next active buffer is to be, by what has come so far.
@@ -177,5 +177,22 @@ impl TableState {
     /// Memory of the live part of the memtable.
     pub(crate) fn live_bytes(&self) -> usize {
         self.active.as_ref().map_or(0, |a| a.bytes()) + self.chunks.iter().map(|c| c.bytes()).sum::<usize>()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::readers::LOOKS_WITHOUT_COMMIT;
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_readers_outlives_one_freeze() {
+        let mut table = TableState::new(1, TableKind::Ordered, "t".into());
+        table.begin_memtable();
+        (0..=LOOKS_WITHOUT_COMMIT).for_each(|_| table.readers.as_ref().unwrap().note());
+        table.freeze(0);
+        assert_eq!(table.read_by(), ReadBy::Readers);
+        table.freeze(0);
+        assert_eq!(table.read_by(), ReadBy::Nobody);
     }
 }

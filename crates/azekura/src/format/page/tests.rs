@@ -81,17 +81,19 @@ fn the_lines_of_a_long_value_are_those_of_its_record() {
 /// Also where keys are longer than 8 bytes: the prefix, the heads and the records around the guess.
 #[test]
 fn the_lines_of_a_general_page_are_those_that_a_search_reads() {
+    let random = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
     for value_bytes in [44, 1000] {
         let mut block = Block::default();
         for n in 0..250_u64 {
-            let key = [&b"p"[..], &(n << 50).to_be_bytes(), b"the rest"].concat();
+            let key = [&b"p"[..], &((n << 50) + (random(n) >> 10)).to_be_bytes(), b"the rest"].concat();
             block.push(&key, Tag::Put, &vec![7; value_bytes]);
         }
         let mut bytes = Vec::new();
         let (n, _) = GeneralBuilder::new(PAGE_BYTES).build(&block, 0, &mut bytes);
         let guide = Guide::read_marked(&bytes).unwrap();
         assert!(guide.is_even() && n > 10);
-        let page = Page::new(&bytes, &guide);
+        let (page, heads_bits) = (Page::new(&bytes, &guide), guide.heads().bytes(8));
+        assert!(heads_bits > 40, "heads that are not on a line");
         for place in 0..n {
             let mut sent = Vec::new();
             guide.lines_around(place, true, |byte| sent.push(byte));
@@ -99,10 +101,30 @@ fn the_lines_of_a_general_page_are_those_that_a_search_reads() {
                 |byte: usize| sent.iter().any(|at| (at - at % 64..at - at % 64 + 64).contains(&byte));
             let value = page.value(place).1.as_ptr() as usize - bytes.as_ptr() as usize;
             assert!(is_sent(HEADER_BYTES), "the prefix");
+            assert!(is_sent(guide.heads_at() + place * heads_bits / 8), "head {place}: {sent:?}");
             assert!(is_sent(value) && is_sent(value + value_bytes - 1), "record {place}: {sent:?}");
             let next = value + value_bytes + 8;
             assert!(value_bytes > 64 || place + 1 == n || is_sent(next), "the one after {place}: {sent:?}");
-            assert!(sent.len() <= 26, "{sent:?}");
         }
+    }
+}
+
+/// Where lengths differ, the guess of where a record begins is in the page, and the lines are few.
+#[test]
+fn records_of_many_lengths_have_lines_in_the_page() {
+    let mut block = Block::default();
+    for n in 0..250_u64 {
+        let key = [&b"p"[..], &(n << 50).to_be_bytes(), b"the rest"].concat();
+        block.push(&key, Tag::Put, &vec![7; (n * n % 300) as usize]);
+    }
+    let mut bytes = Vec::new();
+    let (n, _) = GeneralBuilder::new(PAGE_BYTES).build(&block, 0, &mut bytes);
+    let guide = Guide::read_marked(&bytes).unwrap();
+    assert!(guide.ends().bytes(8) > 0);
+    for place in 0..n {
+        let mut sent = Vec::new();
+        guide.lines_around(place, true, |byte| sent.push(byte));
+        assert!(sent.iter().all(|&byte| byte < PAGE_BYTES), "{place}: {sent:?}");
+        assert!(sent.iter().any(|&byte| byte >= guide.heap_at()), "{place}: {sent:?}");
     }
 }
