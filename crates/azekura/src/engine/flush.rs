@@ -20,7 +20,6 @@ use crate::format::few::Few;
 use crate::format::hidden::is_hidden;
 use crate::memtable::chunk::Chunk;
 use crate::merge::Merger;
-use crate::run::Run;
 use crate::values::VALUE_POINTER_BYTES;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -325,22 +324,11 @@ fn place(levels: &[Arc<Level>], output: &FlushedRuns, newest: u64, free: bool) -
     if fresh.is_empty() {
         return Ok(levels);
     }
-    let meets = |run: &Arc<Run>| {
-        // What joins keeps an age of its own (see `run::label`), which tombstones must not outlive.
-        run.info.ranges > 0
-            || run.info.deletes > 0
-            || run.info.operands.records > 0
-            || levels.iter().flat_map(|l| &l.runs).any(|r| r.overlaps(&run.info.min, &run.info.max))
-    };
-    if !free || fresh.iter().any(meets) || levels.is_empty() {
+    if !free || levels.is_empty() || !fresh.iter().all(|run| Level::lets_join(&levels, run)) {
         levels.insert(0, Arc::new(Level::new(fresh.to_vec(), output.updates, newest)?));
         return Ok(levels);
     }
     let Some(bottom) = levels.pop() else { return Ok(levels) };
-    let mut runs = bottom.runs.clone();
-    runs.extend_from_slice(fresh);
-    runs.sort_by(|a, b| a.info.min.cmp(&b.info.min));
-    let joined = bottom.joined + fresh.len();
-    levels.push(Arc::new(Level::new(runs, bottom.updates, bottom.newest)?.joined_by(joined)));
+    levels.push(Arc::new(bottom.with_joined(fresh)?));
     Ok(levels)
 }

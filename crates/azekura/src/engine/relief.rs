@@ -239,6 +239,17 @@ impl<'a> RoomMaker<'a> {
         let merges = self.flush.merges;
         let (table, closing, together) = (job.table, job.closing, job.together);
         let mut done = merges.run(MergeJob { urgent: true, ..job });
+        if matches!(done, Err(Error::NoSpace { .. })) && merges.installer.join_oldest(table)? {
+            // The state is not held while the merge runs: what it makes needless is to be free.
+            let levels = merges.installer.state.load().table(table).map(|t| t.levels.to_vec());
+            let Ok(levels) = levels else { return Ok(true) };
+            done = merges.run(MergeJob {
+                closing,
+                together,
+                urgent: true,
+                ..MergeJob::new(table, levels, true)
+            });
+        }
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {
             // A part of it may have been done.

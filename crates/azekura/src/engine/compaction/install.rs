@@ -59,4 +59,23 @@ impl Installer<'_> {
         self.checkpointer.free_later(gone.into_iter().map(PendingFree::whole));
         Ok(true)
     }
+
+    /// Lets runs of a table's second oldest level that meet no other join the oldest one. Then a merge puts
+    /// what it writes in their place one by one. Else it would write all that stands below the oldest level's
+    /// first partition before anything goes. True if some have joined. REQUIRES: merges are held back, or it
+    /// is the caller's turn.
+    pub(in crate::engine) fn join_oldest(&self, table: u32) -> Result<bool> {
+        let state = self.state.load_full();
+        let Ok(t) = state.table(table) else { return Ok(false) };
+        let [.., newer, oldest] = t.levels.as_slice() else { return Ok(false) };
+        let runs = newer.runs.iter().cloned();
+        let (fresh, left): (Vec<_>, Vec<_>) = runs.partition(|run| Level::lets_join(&t.levels, run));
+        if fresh.is_empty() {
+            return Ok(false);
+        }
+        let rest = Level::new(left, newer.updates, newer.newest)?;
+        let rest = if rest.runs.is_empty() { None } else { Some(Arc::new(rest)) };
+        let joined = Some(Arc::new(oldest.with_joined(&fresh)?));
+        self.replace(table, &[newer.clone(), oldest.clone()], &[rest, joined], Vec::new())
+    }
 }

@@ -3,6 +3,7 @@
 use crate::api::{Db, Durability, Options, Table};
 use crate::base::error::Error;
 use crate::base::key::TableKind;
+use crate::engine::compaction::pick::MergeJob;
 use crate::engine::tests::hooked::Hooked;
 use std::cell::Cell;
 
@@ -127,6 +128,44 @@ fn room_that_a_flush_makes_is_room_for_merges() {
     }
     let found = engine.room_maker().relieve(false, || (levels() < before).then_some(()));
     assert_eq!(found.unwrap(), Some(()), "{before} levels, then {}", levels());
+    drop(table);
+    db.close().unwrap();
+}
+
+/// The oldest level has but the keys above all others, and all of them are removed. A merge of both levels
+/// would write nearly all of the newer one before anything goes.
+#[test]
+fn what_stands_below_the_oldest_level_need_not_be_written_first() {
+    let disk = Hooked::default();
+    let options = Options::new().memory_bytes(8 << 20).memtable_bytes(256 << 10).background_merges(false);
+    let db = Db::open_on(&disk, "engine.azk", options.durability(Durability::Eventual)).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
+    let (keys, above) = (2 * KEYS, 1 << 32);
+    (0..keys).step_by(100).for_each(|first| put_hundred(&table, above + first, 1).unwrap());
+    db.compact().unwrap();
+    for first in (0..keys).step_by(100) {
+        put_hundred(&table, first, 2).unwrap();
+        put_hundred(&table, keys + first, 2).unwrap();
+        (first..first + 100).for_each(|n| table.remove((above + n).to_be_bytes()).unwrap());
+    }
+    db.flush().unwrap();
+    let (engine, levels) = (&db.engine, || db.engine.state.load().tables[0].levels.to_vec());
+    // What is merged here stays in the file: else there would be room.
+    let mut newer = levels();
+    newer.pop();
+    engine.merges().run(MergeJob::new(table.id, newer.clone(), false)).unwrap();
+    assert_eq!(levels().len(), 2);
+    let room = &engine.store.room;
+    disk.limit(room.taken_bytes() + engine.merges().flush_need() + (2 << 20));
+    room.look();
+    let before = room.taken_bytes();
+    drop(engine.room_maker().admit(1000, false).unwrap_or_else(|e| panic!("nothing was freed: {e}")));
+    assert!(room.taken_bytes() < before - (2 << 20), "{before}, then {}", room.taken_bytes());
+    assert_eq!(table.count().unwrap(), 2 * keys);
+    assert_eq!(table.get((above + 7).to_be_bytes()).unwrap(), None);
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+    drop(newer);
+    disk.limit(DISK_BYTES);
     drop(table);
     db.close().unwrap();
 }

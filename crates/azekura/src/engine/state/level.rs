@@ -93,6 +93,25 @@ impl Level {
         Ok(Level { runs, bounds, ranges, newest, updates, joined: 0, hit_rate: AtomicU8::new(HIT_RATE_MAX) })
     }
 
+    /// Whether a run of the table that has these levels may stand in the oldest of them: it meets no other
+    /// run, and has neither tombstones nor operands. What joins keeps an age of its own (see `run::label`),
+    /// which tombstones must not outlive.
+    pub(in crate::engine) fn lets_join(levels: &[Arc<Level>], run: &Arc<Run>) -> bool {
+        let info = &run.info;
+        let meets = |other: &Arc<Run>| !Arc::ptr_eq(other, run) && other.overlaps(&info.min, &info.max);
+        info.ranges == 0
+            && info.deletes == 0
+            && info.operands.records == 0
+            && !levels.iter().flat_map(|l| &l.runs).any(meets)
+    }
+
+    /// The oldest level of a table with runs that have joined it. It keeps its age.
+    pub(in crate::engine) fn with_joined(&self, fresh: &[Arc<Run>]) -> Result<Level> {
+        let mut runs = [&self.runs, fresh].concat();
+        runs.sort_by(|a, b| a.info.min.cmp(&b.info.min));
+        Ok(Level::new(runs, self.updates, self.newest)?.joined_by(self.joined + fresh.len()))
+    }
+
     /// The same level, with the number of partitions that have joined it.
     pub(crate) fn joined_by(self, joined: usize) -> Level {
         Level { joined, ..self }
