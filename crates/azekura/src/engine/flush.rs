@@ -87,8 +87,7 @@ impl Flush<'_> {
         let mut few_bytes = memory.few_bytes.load(Ordering::Relaxed);
         for table in state.frozen_tables() {
             let large_from = self.large_from(table);
-            let few =
-                few_of(table, &mut few_bytes, memory.division(false).few_bytes, self.now(), large_from)?;
+            let few = few_of(table, &mut few_bytes, memory.division().few_bytes, self.now(), large_from)?;
             let output = match few {
                 Some(few) => Output::Few(few),
                 None => Output::Runs(self.flush_table(table, state.frozen_seq, large_from)?),
@@ -324,7 +323,7 @@ fn place(levels: &[Arc<Level>], output: &FlushedRuns, newest: u64, free: bool) -
     if fresh.is_empty() {
         return Ok(levels);
     }
-    if !free || levels.is_empty() || !fresh.iter().all(|run| Level::lets_join(&levels, run)) {
+    if !free || levels.is_empty() || !fresh.iter().all(|run| Level::may_join_oldest(&levels, run)) {
         levels.insert(0, Arc::new(Level::new(fresh.to_vec(), output.updates, newest)?));
         return Ok(levels);
     }

@@ -55,7 +55,7 @@ impl Freezer<'_> {
         // bounded too, and with it the time that recovery takes.
         let (memtable_bytes, part) = (self.memory.memtable_bytes(), self.bound.alive() / UNFLUSHED_PART);
         let log_full = self.log.needless_bytes()
-            >= self.memory.division(false).log_bytes.max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
+            >= self.memory.division().log_bytes.max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
         let values_full = commit.large_bytes >= memtable_bytes.max(part);
         if held_bytes >= self.pace.memtable_limit() || log_full || values_full {
             self.rotate(commit)?;

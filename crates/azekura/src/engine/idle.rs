@@ -76,7 +76,7 @@ impl<'a> MemoryWatch<'a> {
         if let Some(before) = heap::resident_bytes().filter(|&bytes| over(bytes)) {
             heap::give_back();
             let given = before.saturating_sub(heap::resident_bytes().unwrap_or(before));
-            if given < memory.division(false).given_bytes_min {
+            if given < memory.division().given_bytes_min {
                 wait = (self.given.1 * 2).min(GIVE_BACK_MAX);
             }
         }
@@ -89,7 +89,7 @@ impl<'a> MemoryWatch<'a> {
         let Freezer { memory, pace, .. } = self.freezer;
         let (held, since) = self.held;
         let holds = pace.memtable_bytes();
-        if self.memtables_are_small() || holds.abs_diff(held) > memory.division(false).trickle_bytes {
+        if self.memtables_are_small() || holds.abs_diff(held) > memory.division().trickle_bytes {
             self.held = (holds, Instant::now());
         } else if since.elapsed() >= QUIET && !self.freezer.has_frozen() {
             self.held = (holds, Instant::now());

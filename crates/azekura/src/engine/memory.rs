@@ -3,7 +3,6 @@
 //! `divide` is the whole policy. It is a pure function: what it is told of the load is all that it knows.
 
 use super::config::Config;
-use super::dials::Dials;
 use crate::base::codec::usize_of64;
 use crate::base::heap;
 use crate::base::limits::SEGMENT_BYTES;
@@ -53,20 +52,15 @@ pub(super) struct Load {
     pub(super) memtable_bytes: u64,
     /// The room that is left on the disk, if that is nearly full.
     pub(super) tight_room_bytes: Option<u64>,
-    /// Whether somebody reads memtables beside the writer.
-    pub(super) is_read: bool,
 }
 
 /// What each use of memory gets.
 #[derive(Clone, Copy)]
 pub(super) struct Division {
-    /// What a flush writes, about. Runs, tiers and partitions are measured by it.
+    /// Memtables that hold so much are frozen, and a flush writes about that. From half of it on writers are
+    /// slowed while a flush is under way. Runs, tiers and partitions are measured by it.
     pub(super) flush_bytes: u64,
-    /// Memtables that hold so much are frozen. From half of it on writers are slowed while a flush is under
-    /// way.
-    pub(super) freeze_bytes: u64,
-    /// Writers wait for the flush under way when memtables hold so much. A first reader changes nothing of
-    /// that, so that no reader stops anybody.
+    /// Writers wait for the flush under way when memtables hold so much.
     pub(super) full_bytes: u64,
     /// See `SMALL_PART`.
     pub(super) small_bytes: u64,
@@ -98,7 +92,7 @@ pub(crate) fn default_memtable_bytes(budget_bytes: u64) -> u64 {
 /// Divides the memory.
 #[inline]
 pub(super) fn divide(load: Load) -> Division {
-    let Load { budget_bytes, memtable_bytes, tight_room_bytes, is_read } = load;
+    let Load { budget_bytes, memtable_bytes, tight_room_bytes } = load;
     let flush_bytes = tight_room_bytes.map_or(memtable_bytes, |room| {
         let least = TIGHT_MEMTABLE_BYTES_MIN.min(memtable_bytes);
         (room / TIGHT_MEMTABLE_PART).clamp(least, memtable_bytes)
@@ -110,7 +104,6 @@ pub(super) fn divide(load: Load) -> Division {
     let elsewhere = memtable_bytes * 7 / 2 + buffer_bytes;
     Division {
         flush_bytes,
-        freeze_bytes: flush_bytes / Dials::of(is_read).memtable_part,
         full_bytes: memtable_bytes * 3 / 2,
         small_bytes: memtable_bytes / SMALL_PART,
         trickle_bytes: memtable_bytes / TRICKLE_PART,
@@ -129,7 +122,7 @@ impl Load {
     /// Of an engine that nobody reads, on a disk with room.
     pub(super) fn of(config: &Config) -> Load {
         let Config { memory_bytes, memtable_bytes, .. } = *config;
-        Load { budget_bytes: memory_bytes, memtable_bytes, tight_room_bytes: None, is_read: false }
+        Load { budget_bytes: memory_bytes, memtable_bytes, tight_room_bytes: None }
     }
 }
 
@@ -159,16 +152,16 @@ impl MemoryBudget {
         }
     }
 
-    /// How memory is divided now, by what the options, the disk and (if they count) readers say.
+    /// How memory is divided now, by what the options and the disk say.
     #[inline]
-    pub(super) fn division(&self, is_read: bool) -> Division {
+    pub(super) fn division(&self) -> Division {
         let tight_room_bytes = self.room.is_tight().then(|| self.room.bytes());
-        divide(Load { tight_room_bytes, is_read, ..self.load })
+        divide(Load { tight_room_bytes, ..self.load })
     }
 
     /// See `Division::flush_bytes`.
     pub(super) fn flush_bytes(&self) -> u64 {
-        self.division(false).flush_bytes
+        self.division().flush_bytes
     }
 
     /// The whole budget.
@@ -183,7 +176,7 @@ impl MemoryBudget {
 
     /// Whether memtables that hold so much are small.
     pub(super) fn is_small(&self, memtable_bytes: u64) -> bool {
-        memtable_bytes <= self.division(false).small_bytes
+        memtable_bytes <= self.division().small_bytes
     }
 
     /// Gives the memory back that a load has needed, if there was one.
@@ -204,7 +197,7 @@ mod tests {
 
     fn load(budget_bytes: u64) -> Load {
         let memtable_bytes = default_memtable_bytes(budget_bytes);
-        Load { budget_bytes, memtable_bytes, tight_room_bytes: None, is_read: false }
+        Load { budget_bytes, memtable_bytes, tight_room_bytes: None }
     }
 
     #[test]
@@ -218,7 +211,7 @@ mod tests {
         ];
         for (budget, memtable, cache, guides, few, write) in table {
             let d = divide(load(budget));
-            assert_eq!((d.flush_bytes, d.freeze_bytes, d.pool_bytes), (memtable, memtable, memtable));
+            assert_eq!((d.flush_bytes, d.pool_bytes), (memtable, memtable));
             assert_eq!((d.full_bytes, d.log_bytes), (memtable * 3 / 2, memtable / 4 * 3));
             assert_eq!(
                 (d.small_bytes, d.trickle_bytes, d.bulk_bytes),
@@ -234,13 +227,6 @@ mod tests {
     fn a_memtable_that_was_asked_for_leaves_the_cache_a_quarter() {
         let d = divide(Load { memtable_bytes: 1 << 30, ..load(64 * MIB) });
         assert_eq!((d.flush_bytes, d.cache_bytes), (1 << 30, 16 * MIB));
-    }
-
-    #[test]
-    fn readers_halve_what_is_frozen_and_stop_nobody() {
-        let (read, unread) = (divide(Load { is_read: true, ..load(256 * MIB) }), divide(load(256 * MIB)));
-        assert_eq!(read.freeze_bytes * 2, unread.freeze_bytes);
-        assert_eq!((read.flush_bytes, read.full_bytes), (unread.flush_bytes, unread.full_bytes));
     }
 
     #[test]

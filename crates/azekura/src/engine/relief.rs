@@ -27,7 +27,7 @@ pub(super) use reserve::{Admitted, Relief, tight_below};
 
 use super::batch::Batch;
 use super::compaction::install::Installer;
-use super::compaction::pick::MergeJob;
+use super::compaction::pick::{MergeJob, pick_idle};
 use super::flush::Flush;
 use super::state::State;
 use crate::base::error::{Error, Result};
@@ -233,22 +233,26 @@ impl<'a> RoomMaker<'a> {
         Ok(())
     }
 
-    /// Merges a table into one level, by a job of all its runs. Where there is no room for that, merges some
-    /// of them, so that less is to be done the next time. True if it was all. REQUIRES: merges are held back.
+    /// Merges a table into one level, by a job of all its runs. Where there is no room for that, lets runs
+    /// join the oldest level unread. If it is not enough, merges some levels, so that less is to be done the
+    /// next time. True if it was all. REQUIRES: merges are held back.
     pub(super) fn merge_in_room(&self, job: MergeJob) -> Result<bool> {
         let merges = self.flush.merges;
         let (table, closing, together) = (job.table, job.closing, job.together);
+        let (drain, copies_max) = (job.drain.clone(), job.copies_max);
         let mut done = merges.run(MergeJob { urgent: true, ..job });
         if matches!(done, Err(Error::NoSpace { .. })) && merges.installer.join_oldest(table)? {
             // The state is not held while the merge runs: what it makes needless is to be free.
-            let levels = merges.installer.state.load().table(table).map(|t| t.levels.to_vec());
-            let Ok(levels) = levels else { return Ok(true) };
-            done = merges.run(MergeJob {
-                closing,
-                together,
-                urgent: true,
-                ..MergeJob::new(table, levels, true)
-            });
+            let (now, state) = (merges.store.clock.now_if_used(), merges.installer.state.load_full());
+            let Some(t) = state.table(table).ok().filter(|t| {
+                // Where one level is left, no record hides another one.
+                !drain.is_empty() || pick_idle(t, true, now, |_| false).is_some()
+            }) else {
+                return Ok(true);
+            };
+            let job = MergeJob::new(table, t.levels.to_vec(), true);
+            drop(state);
+            done = merges.run(MergeJob { drain, copies_max, closing, together, urgent: true, ..job });
         }
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {

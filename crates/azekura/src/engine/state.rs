@@ -9,8 +9,8 @@ mod level;
 mod readers;
 mod table;
 
+pub(crate) use level::Level;
 pub(super) use level::look;
-pub(crate) use level::{HitRate, Level};
 pub(super) use readers::{ReadBy, note_commit};
 pub(super) use table::ACTIVE_BYTES_MAX;
 pub(crate) use table::{ActiveBuf, TableState};

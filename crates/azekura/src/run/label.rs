@@ -20,6 +20,10 @@
 //! a run that has joined may look newer than the merge that took it in. Both say the same, unless a newer run
 //! says otherwise.
 //!
+//! Where runs of the second oldest level join, inputs of these may still be in free space, and a merge is to
+//! pass for newer than they are. So the oldest level takes the other one's number. Where something is left of
+//! that one, it takes the number below.
+//!
 //! A run that was written as a table's oldest leaves deleted records out. It `covers` a stretch of keys: for
 //! these keys older runs do not count. Such runs may still be in free space.
 

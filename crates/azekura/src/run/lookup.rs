@@ -117,13 +117,6 @@ impl Run {
         }
     }
 
-    /// The page of the fence's entry `page`, if it is known.
-    #[inline(always)]
-    pub(crate) fn get_cached(&self, page: usize) -> Option<PageHandle<'_>> {
-        let meta = self.meta.get()?;
-        if meta.units.is_some() { None } else { self.get_cached_one(u32_of(page)) }
-    }
-
     /// A page of one unit, if it is known.
     #[inline(always)]
     fn get_cached_one(&self, unit: u32) -> Option<PageHandle<'_>> {

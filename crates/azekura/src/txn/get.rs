@@ -2,13 +2,13 @@
 
 use crate::base::error::Result;
 use crate::base::key::{SortKey, TableKind};
-use crate::engine::state::{HitRate, Level, TableState};
+use crate::engine::state::{Level, TableState};
 use crate::format::block::Tag;
 use crate::format::expiry::{Content, Expiry};
 use crate::format::operand::{Fold, FoldedBytes};
 use crate::memtable::active::{Active, Entry};
 use crate::memtable::chunk::Chunk;
-use crate::run::{Hit, PageHandle, find_held};
+use crate::run::{Hit, find_held};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -178,17 +178,9 @@ fn in_chunk<'a>(chunk: &'a Chunk, key: SortKey<'_>, hash: u64) -> Option<InMemor
     chunk.ranges.covers(key.bytes).then_some(InMemory::Hidden)
 }
 
-/// Of at most so many levels the pages are prefetched before the filters have answered.
-const EAGER_LEVELS: usize = 4;
-
-/// A page that was prefetched, with a guess of the key's place in it.
-type Early<'a> = Option<(usize, PageHandle<'a>)>;
-
 /// Looks a key up in the levels, or in the few records that a small table has instead.
 ///
-/// What lookups have met in the oldest level says whether keys are mostly found. Where nearly all are found,
-/// its filter is not asked. Where most are found, the lines of filters and pages are prefetched before any is
-/// looked at. Where they are not, the filters are asked before all else.
+/// Where nearly all lookups have found their keys lately, the filter of the oldest level is not asked.
 #[inline(always)]
 fn in_levels<'a, R>(
     t: &'a TableState,
@@ -200,44 +192,22 @@ fn in_levels<'a, R>(
         let found = t.few.as_ref().and_then(|few| few.find(sought.key));
         return found.map_or(Ok(None), |value| f(Found::Few(value)));
     };
-    let hit_rate = oldest.hit_rate();
-    let asked = if hit_rate == HitRate::Finds { newer.len() } else { levels.len() };
-    if newer.is_empty() && hit_rate != HitRate::Mixed {
-        search(levels, asked, sought, |_| None, f)
-    } else {
-        search_eagerly(levels, asked, hit_rate, sought, f)
-    }
+    let asked = if oldest.finds() { newer.len() } else { levels.len() };
+    if newer.is_empty() { search(levels, asked, sought, f) } else { search_several(levels, asked, sought, f) }
 }
 
-/// As `search`, but prefetches all that it will look at first. Out of line, so that the lookup in one level
+/// As `search`, but prefetches the lines of all filters first. Out of line, so that the lookup in one level
 /// is short.
 #[inline(never)]
-fn search_eagerly<'a, R>(
+fn search_several<'a, R>(
     levels: &'a [Arc<Level>],
     asked: usize,
-    hit_rate: HitRate,
     sought: &Sought<'_>,
     f: impl FnOnce(Found<'a>) -> Result<Option<R>>,
 ) -> Result<Option<R>> {
     let runs = levels[..asked].iter().filter_map(|level| level.run_for(sought.key));
     runs.for_each(|run| run.prefetch_filter(sought.hash()));
-    if hit_rate == HitRate::Misses || levels.len() > EAGER_LEVELS {
-        return search(levels, asked, sought, |_| None, f);
-    }
-    let mut early = prefetch_pages(levels, sought)?;
-    search(levels, asked, sought, |i| early[i].take(), f)
-}
-
-/// Prefetches the lines around a key in the pages that may have it, if these are known.
-#[inline(always)]
-fn prefetch_pages<'a>(levels: &'a [Arc<Level>], sought: &Sought<'_>) -> Result<[Early<'a>; EAGER_LEVELS]> {
-    let mut early = [const { None }; EAGER_LEVELS];
-    for (level, early) in levels.iter().zip(&mut early) {
-        let Some(run) = level.run_for(sought.key) else { continue };
-        let page = run.meta()?.page_of(sought.key).and_then(|page| run.get_cached(page));
-        *early = page.map(|page| (page.prefetch_key(sought.key, false), page));
-    }
-    Ok(early)
+    search(levels, asked, sought, f)
 }
 
 /// Looks a key up in one level after the other. The filters of the first `asked` of them are asked.
@@ -246,13 +216,12 @@ fn search<'a, R>(
     levels: &'a [Arc<Level>],
     asked: usize,
     sought: &Sought<'_>,
-    mut early: impl FnMut(usize) -> Early<'a>,
     f: impl FnOnce(Found<'a>) -> Result<Option<R>>,
 ) -> Result<Option<R>> {
     let Some(oldest) = levels.last() else { return Ok(None) };
     let mut f = Some(f);
     for (i, level) in levels.iter().enumerate() {
-        let found = in_level(level, i < asked, early(i), sought, |hit| {
+        let found = in_level(level, i < asked, sought, |hit| {
             oldest.record_hit_at(hit.place);
             f.take().map_or(Ok(None), |f| f(Found::Hit(hit)))
         })?;
@@ -270,25 +239,19 @@ fn search<'a, R>(
     Ok(None)
 }
 
-/// Looks a key up in one level. `early` is the page that may have it, if it was prefetched.
+/// Looks a key up in one level.
 #[inline(always)]
 fn in_level<'a, R>(
     level: &'a Level,
     asks_filter: bool,
-    early: Early<'a>,
     sought: &Sought<'_>,
     f: impl FnOnce(Hit<'a>) -> R,
 ) -> Result<Option<R>> {
     let Some(run) = level.run_for(sought.key) else { return Ok(None) };
     let hash = if asks_filter { Some(sought.hash()) } else { None };
     let Some(page) = run.page_for(sought.key, hash)? else { return Ok(None) };
-    let (guess, handle) = match early {
-        Some(early) => early,
-        None => {
-            let handle = run.page(page)?;
-            (handle.prefetch_key(sought.key, true), handle)
-        }
-    };
+    let handle = run.page(page)?;
+    let guess = handle.prefetch_key(sought.key, true);
     Ok(find_held(page, handle, guess, sought.key, f))
 }
 
@@ -318,7 +281,7 @@ fn give_folded<'a, R>(
         if !fold.goes_on() {
             break;
         }
-        let found = in_level(level, true, None, sought, |hit| {
+        let found = in_level(level, true, sought, |hit| {
             let (tag, expiry) = hit.content();
             fold.add(Content { tag, value: &hit.page[hit.value.clone()], expiry })
         })?;

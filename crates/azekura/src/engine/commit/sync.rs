@@ -49,7 +49,7 @@ impl Syncer<'_> {
     /// Whether so much waits for the log that a flush makes it durable better. It has to be written to a run
     /// anyway, and is then written once.
     fn is_bulk_waiting(&self) -> bool {
-        self.log.queued_bytes() as u64 >= self.flush.freezer.memory.division(false).bulk_bytes
+        self.log.queued_bytes() as u64 >= self.flush.freezer.memory.division().bulk_bytes
     }
 
     /// Flushes, since the log takes much of the room that there is. If the flush finds no room, the commit

@@ -60,22 +60,29 @@ impl Installer<'_> {
         Ok(true)
     }
 
-    /// Lets runs of a table's second oldest level that meet no other join the oldest one. Then a merge puts
-    /// what it writes in their place one by one. Else it would write all that stands below the oldest level's
-    /// first partition before anything goes. True if some have joined. REQUIRES: merges are held back, or it
-    /// is the caller's turn.
+    /// Lets runs of a table's second oldest level that have only values, and meet none of the oldest level,
+    /// join that one. Then a merge puts what it writes in their place one by one. Else it would write all
+    /// that stands below the oldest level's first partition before anything goes. True if some have joined.
+    /// REQUIRES: merges are held back.
     pub(in crate::engine) fn join_oldest(&self, table: u32) -> Result<bool> {
         let state = self.state.load_full();
         let Ok(t) = state.table(table) else { return Ok(false) };
         let [.., newer, oldest] = t.levels.as_slice() else { return Ok(false) };
+        // Such range deletes would hide what has joined. A merge of operands ends all at once.
+        if !newer.ranges.is_empty() || t.levels.iter().any(|level| level.has_operands()) {
+            return Ok(false);
+        }
         let runs = newer.runs.iter().cloned();
-        let (fresh, left): (Vec<_>, Vec<_>) = runs.partition(|run| Level::lets_join(&t.levels, run));
+        let oldest_only = std::slice::from_ref(oldest);
+        let (fresh, left): (Vec<_>, Vec<_>) = runs.partition(|run| Level::may_join_oldest(oldest_only, run));
         if fresh.is_empty() {
             return Ok(false);
         }
-        let rest = Level::new(left, newer.updates, newer.newest)?;
-        let rest = if rest.runs.is_empty() { None } else { Some(Arc::new(rest)) };
-        let joined = Some(Arc::new(oldest.with_joined(&fresh)?));
+        let rest = if left.is_empty() { None } else { Some(Arc::new(newer.with_only(left)?)) };
+        // See `run::label`.
+        let newest = newer.newest - u64::from(rest.is_some() && newer.newest > 0);
+        let joined = oldest.with_joined(&fresh)?.with_newest(newest.max(oldest.newest));
+        let joined = Some(Arc::new(joined));
         self.replace(table, &[newer.clone(), oldest.clone()], &[rest, joined], Vec::new())
     }
 }

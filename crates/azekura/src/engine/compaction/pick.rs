@@ -7,10 +7,15 @@
 //! into one run for readers.
 
 use super::sizes::partition_bytes;
-use crate::engine::dials::{Dials, FAN_IN};
 use crate::engine::state::{Level, State, TableState};
 use std::sync::Arc;
 
+/// How many runs of a tier make one of the next.
+const FAN_IN: usize = 8;
+/// The same on a nearly full disk.
+const TIGHT_FAN_IN: usize = 4;
+/// A bottom of fewer memtables is not merged for what newer levels hide of it.
+const BOTTOM_MEMTABLES_MIN: u64 = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
@@ -124,14 +129,13 @@ pub(in crate::engine) fn pick(
     if let Some(job) = past_levels(table, now, &busy).filter(|_| class == 0) {
         return Some(job);
     }
-    let dials = table.dials();
     // On a nearly full disk each run makes a merge of all need more room.
-    let fan_in = if few_runs { Dials::of(true).fan_in } else { dials.fan_in };
+    let fan_in = if few_runs { TIGHT_FAN_IN } else { FAN_IN };
     let full = full_tiers(levels, flush_bytes, fan_in, &busy);
     if let Some(job) = full.into_iter().find_map(|(from, to)| make(from, to)) {
         return Some(job);
     }
-    if hides_the_bottom(levels, flush_bytes * dials.bottom_memtables_min)
+    if hides_the_bottom(levels, flush_bytes.saturating_mul(BOTTOM_MEMTABLES_MIN))
         || needs_purge(levels)
         || has_small_partitions(levels, flush_bytes)
     {

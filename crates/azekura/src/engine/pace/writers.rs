@@ -5,7 +5,7 @@ use crate::base::sync::Instant;
 use crate::engine::Engine;
 use crate::engine::batch::Batch;
 use crate::engine::relief::Admitted;
-use crate::engine::state::{ReadBy, note_commit};
+use crate::engine::state::note_commit;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -41,11 +41,10 @@ impl Engine {
     pub(in crate::engine) fn pace_writer(&self, bytes: u64) -> Result<()> {
         self.pace_by_space(bytes);
         let only_writes = note_commit();
-        let read_by = self.pace.read_by(&self.state.load());
-        if read_by.are_others(only_writes) {
+        if self.pace.read_by(&self.state.load()).are_others(only_writes) {
             self.pace.cpu_backoff.yield_to_readers();
         }
-        let limit = self.memory.division(read_by > ReadBy::Nobody).freeze_bytes;
+        let limit = self.memory.flush_bytes();
         self.pace.limit.store(limit, Ordering::Relaxed);
         let debt = self.pace.debt(limit);
         if debt <= 0.0 {
@@ -56,9 +55,7 @@ impl Engine {
         if delay > Duration::ZERO {
             crate::base::sync::thread::sleep(delay);
         }
-        while self.pace.is_memory_full(self.memory.division(false).full_bytes)
-            && self.state.load().has_frozen()
-        {
+        while self.pace.is_memory_full(self.memory.division().full_bytes) && self.state.load().has_frozen() {
             self.flushing().wait(0)?;
         }
         self.counters.note_stall(started.elapsed());

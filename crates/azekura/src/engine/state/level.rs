@@ -27,24 +27,11 @@ pub(crate) struct Level {
 /// See `Level::hit_rate`.
 const HIT_RATE_MAX: u8 = 8;
 
-/// What lookups in a level have met lately.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HitRate {
-    /// Nearly all found their keys.
-    Finds,
-    Mixed,
-    /// Most did not.
-    Misses,
-}
-
 impl Level {
+    /// Whether nearly all lookups have found their keys lately.
     #[inline(always)]
-    pub(crate) fn hit_rate(&self) -> HitRate {
-        match self.hit_rate.load(Ordering::Relaxed) {
-            HIT_RATE_MAX => HitRate::Finds,
-            hit_rate if hit_rate > HIT_RATE_MAX / 2 => HitRate::Mixed,
-            _ => HitRate::Misses,
-        }
+    pub(crate) fn finds(&self) -> bool {
+        self.hit_rate.load(Ordering::Relaxed) == HIT_RATE_MAX
     }
 
     /// A lookup found its key, at `place` of a page. One in sixteen counts, so that readers seldom
@@ -93,12 +80,12 @@ impl Level {
         Ok(Level { runs, bounds, ranges, newest, updates, joined: 0, hit_rate: AtomicU8::new(HIT_RATE_MAX) })
     }
 
-    /// Whether a run of the table that has these levels may stand in the oldest of them: it meets no other
-    /// run, and has neither tombstones nor operands. What joins keeps an age of its own (see `run::label`),
+    /// Whether a run that is newer than these levels may stand in the oldest of them: it meets none of their
+    /// runs, and has neither tombstones nor operands. What joins keeps an age of its own (see `run::label`),
     /// which tombstones must not outlive.
-    pub(in crate::engine) fn lets_join(levels: &[Arc<Level>], run: &Arc<Run>) -> bool {
+    pub(in crate::engine) fn may_join_oldest(levels: &[Arc<Level>], run: &Run) -> bool {
         let info = &run.info;
-        let meets = |other: &Arc<Run>| !Arc::ptr_eq(other, run) && other.overlaps(&info.min, &info.max);
+        let meets = |other: &Arc<Run>| other.overlaps(&info.min, &info.max);
         info.ranges == 0
             && info.deletes == 0
             && info.operands.records == 0
@@ -110,6 +97,19 @@ impl Level {
         let mut runs = [&self.runs, fresh].concat();
         runs.sort_by(|a, b| a.info.min.cmp(&b.info.min));
         Ok(Level::new(runs, self.updates, self.newest)?.joined_by(self.joined + fresh.len()))
+    }
+
+    /// The level with some of its runs. The others hid nothing.
+    pub(in crate::engine) fn with_only(&self, runs: Vec<Arc<Run>>) -> Result<Level> {
+        let mut left = Level::new(runs, self.updates, self.newest)?;
+        let part = left.kept_bytes() as f64 / self.kept_bytes().max(1) as f64;
+        left.updates = (f64::from(self.updates) / part.max(f64::EPSILON)).min(1.0) as f32;
+        Ok(left)
+    }
+
+    /// The same level, with another number.
+    pub(in crate::engine) fn with_newest(self, newest: u64) -> Level {
+        Level { newest, ..self }
     }
 
     /// The same level, with the number of partitions that have joined it.
