@@ -248,7 +248,7 @@ impl Engine {
             catalog: Catalog::new(),
             committer: Committer::new(flushed + 1, usize_of64(config.memtable_bytes)),
             memory: MemoryBudget::new(&config, room),
-            pace: Pace::new(division.flush_bytes),
+            pace: Pace::new(),
             flusher: Flusher::new(),
             checkpointer,
             compactor: Compactor::default(),

@@ -57,7 +57,7 @@ impl Freezer<'_> {
         let log_full = self.log.needless_bytes()
             >= self.memory.division().log_bytes.max(part.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX));
         let values_full = commit.large_bytes >= memtable_bytes.max(part);
-        if held_bytes >= self.pace.memtable_limit() || log_full || values_full {
+        if held_bytes >= self.memory.flush_bytes() || log_full || values_full {
             self.rotate(commit)?;
         }
         Ok(())

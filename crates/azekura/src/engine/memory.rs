@@ -119,7 +119,7 @@ pub(super) fn divide(load: Load) -> Division {
 }
 
 impl Load {
-    /// Of an engine that nobody reads, on a disk with room.
+    /// On a disk with room.
     pub(super) fn of(config: &Config) -> Load {
         let Config { memory_bytes, memtable_bytes, .. } = *config;
         Load { budget_bytes: memory_bytes, memtable_bytes, tight_room_bytes: None }

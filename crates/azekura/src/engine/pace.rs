@@ -31,8 +31,6 @@ pub(crate) struct Pace {
     live: AtomicU64,
     frozen: AtomicU64,
     levels: AtomicU64,
-    /// How much memtables fill before they are flushed.
-    limit: AtomicU64,
     /// Bytes per second that flushes have managed lately.
     rate: Mutex<f64>,
     owed: Mutex<Duration>,
@@ -43,12 +41,11 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(memtable_bytes: u64) -> Pace {
+    pub(super) fn new() -> Pace {
         Pace {
             live: AtomicU64::new(0),
             frozen: AtomicU64::new(0),
             levels: AtomicU64::new(0),
-            limit: AtomicU64::new(memtable_bytes),
             rate: Mutex::new(RATE_FIRST),
             owed: Mutex::new(Duration::ZERO),
             read_by: AtomicU32::new(ReadBy::Nobody as u32),
@@ -67,11 +64,6 @@ impl Pace {
 
     pub(super) fn set_levels(&self, n: usize) {
         self.levels.store(n as u64, Ordering::Relaxed);
-    }
-
-    /// How much memtables fill before they are flushed.
-    pub(super) fn memtable_limit(&self) -> u64 {
-        self.limit.load(Ordering::Relaxed)
     }
 
     /// Memtable bytes, live and frozen.

@@ -239,7 +239,7 @@ impl<'a> RoomMaker<'a> {
     pub(super) fn merge_in_room(&self, job: MergeJob) -> Result<bool> {
         let merges = self.flush.merges;
         let (table, closing, together) = (job.table, job.closing, job.together);
-        let (drain, copies_max) = (job.drain.clone(), job.copies_max);
+        let drain = job.drain.clone();
         let mut done = merges.run(MergeJob { urgent: true, ..job });
         if matches!(done, Err(Error::NoSpace { .. })) && merges.installer.join_oldest(table)? {
             // The state is not held while the merge runs: what it makes needless is to be free.
@@ -252,7 +252,7 @@ impl<'a> RoomMaker<'a> {
             };
             let job = MergeJob::new(table, t.levels.to_vec(), true);
             drop(state);
-            done = merges.run(MergeJob { drain, copies_max, closing, together, urgent: true, ..job });
+            done = merges.run(MergeJob { drain, closing, together, urgent: true, ..job });
         }
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {

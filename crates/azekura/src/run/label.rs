@@ -15,14 +15,16 @@
 //! of a key. Runs with the same number are of one merge or its inputs; the larger id wins. A merge takes the
 //! number of its newest input.
 //!
-//! A run that joins the oldest level has no key in common with it and deletes nothing. The level keeps its
-//! number (in the manifest), so that a later merge does not pass for newer than runs that it has not read. So
-//! a run that has joined may look newer than the merge that took it in. Both say the same, unless a newer run
-//! says otherwise.
+//! A run that a flush lets join the oldest level has no key in common with any other and deletes nothing. The
+//! level keeps its number (in the manifest), so that a later merge does not pass for newer than runs that it
+//! has not read. So a run that has joined may look newer than the merge that took it in. Both say the same,
+//! unless a newer run says otherwise.
 //!
-//! Where runs of the second oldest level join, inputs of these may still be in free space, and a merge is to
-//! pass for newer than they are. So the oldest level takes the other one's number. Where something is left of
-//! that one, it takes the number below.
+//! Where runs of the second oldest level join, or a merge is installed in part, inputs of these runs may
+//! still be in free space. A later merge of the oldest level is to pass for newer than they are. So the level
+//! takes the number of the newer ones of which nothing is left, or the number below the least of those that
+//! are left. (Of these a merge may have used up one and left an older one. Then the number is too low for
+//! what it has used up.)
 //!
 //! A run that was written as a table's oldest leaves deleted records out. It `covers` a stretch of keys: for
 //! these keys older runs do not count. Such runs may still be in free space.

@@ -78,6 +78,10 @@ impl Installer<'_> {
         if fresh.is_empty() {
             return Ok(false);
         }
+        // A merge that reads only some of the newer level may move such values. See `run::label`.
+        if !left.is_empty() && fresh.iter().any(|run| !run.info.large.is_empty()) {
+            return Ok(false);
+        }
         let rest = if left.is_empty() { None } else { Some(Arc::new(newer.with_only(left)?)) };
         // See `run::label`.
         let newest = newer.newest - u64::from(rest.is_some() && newer.newest > 0);

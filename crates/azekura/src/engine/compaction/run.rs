@@ -196,7 +196,10 @@ impl Means<'_> {
         runs.extend_from_slice(fresh.runs());
         let written = runs.len();
         runs.extend_from_slice(&oldest.runs[end..]);
-        next.push(Some(Arc::new(Level::new(runs, steps.updates, oldest.newest)?)));
+        // See `run::label`.
+        let left = next.iter().flatten().map(|level| level.newest).min();
+        let newest = left.map_or(steps.newest, |left| left.saturating_sub(1).max(oldest.newest));
+        next.push(Some(Arc::new(Level::new(runs, steps.updates, newest)?)));
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }

@@ -6,7 +6,6 @@ use crate::engine::Engine;
 use crate::engine::batch::Batch;
 use crate::engine::relief::Admitted;
 use crate::engine::state::note_commit;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Engine {
@@ -45,7 +44,6 @@ impl Engine {
             self.pace.cpu_backoff.yield_to_readers();
         }
         let limit = self.memory.flush_bytes();
-        self.pace.limit.store(limit, Ordering::Relaxed);
         let debt = self.pace.debt(limit);
         if debt <= 0.0 {
             return Ok(());
