@@ -12,9 +12,8 @@ use std::sync::Arc;
 
 /// How many runs of a tier make one of the next.
 const FAN_IN: usize = 8;
-/// How many of a tier are merged on a nearly full disk, and where the table is read: a walk over some records
-/// begins in each run.
-const FEW_FAN_IN: usize = 4;
+/// The same on a nearly full disk.
+const TIGHT_FAN_IN: usize = 4;
 /// A bottom of fewer memtables is not merged for what newer levels hide of it.
 const BOTTOM_MEMTABLES_MIN: u64 = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
@@ -131,7 +130,7 @@ pub(in crate::engine) fn pick(
         return Some(job);
     }
     // On a nearly full disk each run makes a merge of all need more room.
-    let fan_in = if few_runs || table.is_read() { FEW_FAN_IN } else { FAN_IN };
+    let fan_in = if few_runs { TIGHT_FAN_IN } else { FAN_IN };
     let full = full_tiers(levels, flush_bytes, fan_in, &busy);
     if let Some(job) = full.into_iter().find_map(|(from, to)| make(from, to)) {
         return Some(job);

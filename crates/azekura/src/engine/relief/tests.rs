@@ -8,6 +8,7 @@ use crate::engine::state::Level;
 use crate::engine::tests::hooked::Hooked;
 use crate::salvage::salvage_on;
 use crate::storage::{MemStorage, OpenMode, Storage};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
@@ -214,6 +215,37 @@ fn what_salvage_finds_of_joined_runs(rest: bool) {
 fn a_merge_of_what_has_joined_passes_for_newer_than_what_that_was_made_of() {
     what_salvage_finds_of_joined_runs(false);
     what_salvage_finds_of_joined_runs(true);
+}
+
+/// After the first step nothing is left of the newer level. If the merge ended there, a later one of the
+/// oldest level alone must pass for newer than what the newer level was made of.
+#[test]
+fn a_merge_that_is_installed_in_part_keeps_its_age() {
+    let disk = Hooked::default();
+    let db = Db::open_on(&disk, "engine.azk", small_memtables().durability(Durability::Eventual)).unwrap();
+    let table = db.create_table("t", TableKind::Ordered).unwrap();
+    (0..KEYS).step_by(100).for_each(|first| put_hundred(&table, first, 1).unwrap());
+    db.compact().unwrap();
+    put_hundred(&table, 0, 2).unwrap();
+    db.flush().unwrap();
+    let before = levels_of(&db);
+    assert!(before.len() == 2 && before[1].1.len() > 2, "{before:?}");
+    let (seen, watched) = (Arc::new(Mutex::new(Vec::new())), db.clone());
+    let noted = seen.clone();
+    disk.hook(move |_| {
+        noted.lock().push(levels_of(&watched));
+        Ok(())
+    });
+    let levels = db.engine.state.load().tables[0].levels.to_vec();
+    db.engine.merges().run(MergeJob::new(table.id, levels, true)).unwrap();
+    disk.hook(|_| Ok(()));
+    let is_partial = |levels: &&Vec<(u64, Vec<u64>, usize)>| {
+        levels.len() == 1 && levels[0].1.iter().any(|id| before[1].1.contains(id))
+    };
+    let seen = seen.lock();
+    assert!(seen.iter().find(is_partial).is_some_and(|levels| levels[0].0 == before[0].0), "{seen:?}");
+    drop(table);
+    db.close().unwrap();
 }
 
 /// The oldest level has but the keys above all others, and all of them are removed. A merge of both levels
