@@ -170,7 +170,7 @@ fn ycsb_at_a_rate(case: &Case) -> bool {
     case.workload == Workload::Ycsb && case.rate_per_s.is_some()
 }
 
-const ASKED: [Asked; 11] = [
+const ASKED: [Asked; 12] = [
     Asked { about: large, figures: &["read_per_s"], factor: 1.5 },
     Asked { about: lookup_10m, figures: &["present_gets_per_s"], factor: 1.5 },
     Asked { about: huge, figures: &["present_gets_per_s"], factor: 1.4 },
@@ -184,6 +184,7 @@ const ASKED: [Asked; 11] = [
         figures: &["a_ops_per_s", "b_ops_per_s", "c_ops_per_s", "d_ops_per_s", "f_ops_per_s"],
         factor: 1.0,
     },
+    Asked { about: ycsb_closed, figures: &["e_ops_per_s"], factor: 1.3 },
     // No more than one and a half times the best peer's latency.
     Asked {
         about: ycsb_at_a_rate,
