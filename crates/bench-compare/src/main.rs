@@ -108,21 +108,27 @@ fn compare(args: &Args) -> Result<bool> {
     Ok(sound)
 }
 
-/// Makes a page and a summary from files, and fills figures into documents.
+/// Makes a page and a summary from files, and fills figures into documents. Nothing is written before all
+/// that is asked for can be.
 fn page_of(json: &[PathBuf], html: Option<&Path>, markdown: Option<&Path>, fill: &[PathBuf]) -> Result<()> {
     let mut results = Results::default();
     for path in json {
         results.read(path)?;
     }
-    write_reports(&results, html, markdown)?;
-    for path in fill {
-        let shown = path.display();
-        let document = fs::read_to_string(path).map_err(Failure::io(format!("reading {shown}")))?;
-        let filled = documents::filled(&document, &results)
-            .map_err(|failure| Failure::Usage(format!("{shown}: {failure}")))?;
-        write(path, filled)?;
+    if results.cases.is_empty() {
+        let names: Vec<String> = json.iter().map(|path| path.display().to_string()).collect();
+        return Err(Failure::Usage(format!("nothing was measured in {}", names.join(", "))));
     }
-    Ok(())
+    let documents: Vec<String> = fill.iter().map(|path| document(path, &results)).collect::<Result<_>>()?;
+    write_reports(&results, html, markdown)?;
+    fill.iter().zip(documents).try_for_each(|(path, text)| write(path, text))
+}
+
+/// A document with its figures.
+fn document(path: &Path, results: &Results) -> Result<String> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).map_err(Failure::io(format!("reading {shown}")))?;
+    documents::filled(&text, results).map_err(|failure| Failure::Usage(format!("{shown}: {failure}")))
 }
 
 fn write(path: &Path, text: String) -> Result<()> {

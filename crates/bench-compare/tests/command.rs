@@ -122,3 +122,27 @@ fn what_makes_no_sense_is_told_in_a_line() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("bad.jsonl: line 1"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn documents_keep_their_figures_if_not_all_can_be_filled() {
+    let dir = TestDir::new("fill");
+    let document = "<!-- figures -->\nold\n<!-- /figures -->\n";
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.jsonl");
+    fs::write(dir.0.join("none.jsonl"), "").expect("a file");
+    fs::write(dir.0.join("good.md"), document).expect("a file");
+    fs::write(dir.0.join("plain.md"), "text\n").expect("a file");
+    for (json, other, told) in [
+        ("none.jsonl", "good.md", "nothing was measured in none.jsonl"),
+        (sample, "plain.md", "plain.md: there is no block of figures"),
+        (sample, "absent.md", "reading absent.md"),
+    ] {
+        let output = run(&["page", "--json", json, "--html", "x.html", "--fill", "good.md", other], &dir.0);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(told), "{}", text(&output.stderr));
+        assert_eq!(fs::read_to_string(dir.0.join("good.md")).expect("the document"), document);
+        assert!(!dir.0.join("x.html").exists(), "a page was written");
+    }
+    let output = run(&["page", "--json", sample, "--fill", "good.md"], &dir.0);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_ne!(fs::read_to_string(dir.0.join("good.md")).expect("the document"), document);
+}
