@@ -2,11 +2,12 @@
 
 use super::compaction::install::Installer;
 use super::compaction::merges::Merges;
-use super::compaction::pick::{MergeJob, pick_idle};
+use super::compaction::pick::{MergeJob, pick_for_closing, pick_idle};
 use super::compaction::turns::Taken;
 use super::flush::Flush;
 use super::relief::{RoomMaker, no_matter};
 use super::relocate::{Relocator, is_loose, is_loose_for_idle_time};
+use super::state::TableState;
 use crate::base::error::{Error, Result};
 use crate::log::Log;
 use crate::space::Space;
@@ -183,26 +184,30 @@ impl<'a> Reclaimer<'a> {
         dropped
     }
 
-    /// Writes anew what keeps more dead bytes than may be. A table for which there is no room is left as it
-    /// is. So is a damaged one, and the error comes when the others are done. REQUIRES: merges are held
-    /// back.
+    /// Writes anew what keeps more dead bytes than may be, and for closing what is due and short. A table
+    /// for which there is no room is left as it is. So is a damaged one, and the error comes when the others
+    /// are done. REQUIRES: merges are held back.
     pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
         let Merges { store, values, checkpoints, installer, .. } = self.flush.merges;
         let (mut damaged, mut told) = (Vec::new(), Ok(()));
         let rounds = if store.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
         for _ in 0..rounds {
             values.close_open()?;
-            let excess = self.flush.merges.survey().excess();
-            let mut ids: Vec<u32> = installer.state.load().tables.iter().map(|t| t.id).collect();
+            let (excess, sizes) = (self.flush.merges.survey().excess(), self.flush.merges.sizes());
+            let due = |t: &TableState| {
+                excess.job(t).or_else(|| if closing { pick_for_closing(t, &sizes) } else { None })
+            };
+            let state = installer.state.load_full();
+            let mut ids: Vec<u32> =
+                state.tables.with_runs().filter(|t| due(t).is_some()).map(|t| t.id).collect();
+            drop(state);
             ids.retain(|id| !damaged.contains(id));
-            if excess.is_empty() {
+            if ids.is_empty() {
                 break;
             }
             let (mut bytes, mut jobs) = (0, 0);
             for id in ids {
-                let Some(job) = installer.state.load().table(id).ok().and_then(|t| excess.job(t)) else {
-                    continue;
-                };
+                let Some(job) = installer.state.load().table(id).ok().and_then(|t| due(t)) else { continue };
                 if !closing {
                     installer.committer.check_open()?;
                 }

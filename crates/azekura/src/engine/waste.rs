@@ -249,7 +249,7 @@ impl<'a> Survey<'a> {
         if sum(tables.iter().map(|t| t.1)) > allowed_in_tables(allowed, &sparse) {
             for (id, dead) in &mut tables {
                 if let Ok(table) = state.table(*id) {
-                    *dead = dead_bytes(table, *dead, allowed, now, go_on);
+                    *dead = dead_bytes(table, *dead, flush_bytes, allowed, now, go_on);
                 }
             }
         }
@@ -310,7 +310,14 @@ impl<'a> Survey<'a> {
 }
 
 /// How much of a table is dead, of which `at_most` may be.
-fn dead_bytes(table: &TableState, at_most: u64, allowed: u64, now: u64, go_on: &dyn Fn() -> bool) -> u64 {
+fn dead_bytes(
+    table: &TableState,
+    at_most: u64,
+    flush_bytes: u64,
+    allowed: u64,
+    now: u64,
+    go_on: &dyn Fn() -> bool,
+) -> u64 {
     let levels = &table.levels;
     let bytes: u64 = levels.iter().map(|l| l.bytes()).sum();
     if levels.len() < 2 || bytes <= CHEAP_BYTES || at_most <= allowed / 64 {
@@ -324,6 +331,7 @@ fn dead_bytes(table: &TableState, at_most: u64, allowed: u64, now: u64, go_on: &
         sampled(table, PAGES, allowed, now, go_on)
     };
     let past = sum(levels.iter().map(|l| l.past_bytes(now)));
+    let found = found.map(|dead| dead.saturating_add(beside_records(levels, flush_bytes)));
     // What cannot be read cannot be merged either.
     found.unwrap_or(0).max(past).min(at_most)
 }
@@ -357,17 +365,22 @@ fn sampled(table: &TableState, pages: u64, allowed: u64, now: u64, go_on: &dyn F
     Ok(dead.max(unseen))
 }
 
-/// Bytes of a table's levels that may be dead: all but what the newest level puts. Small partitions count
-/// too, by what each has beside its records: merged, they would be one. So does what has likely expired.
-fn dead_at_most(levels: &[Arc<Level>], memtable_bytes: u64, now: u64) -> u64 {
+/// What small partitions have beside their records. Merged, they would be one.
+fn beside_records(levels: &[Arc<Level>], flush_bytes: u64) -> u64 {
+    let bytes = sum(levels.iter().map(|l| l.bytes()));
+    let small = partition_bytes(flush_bytes, bytes, false) / SMALL_PARTITION_PART;
+    let partitions = levels.iter().flat_map(|l| &l.runs).filter(|r| r.info.bytes() < small).count() as u64;
+    partitions.saturating_sub(1) * BESIDE_BYTES
+}
+
+/// Bytes of a table's levels that may be dead: all but what the newest level puts, what small partitions
+/// have beside their records, and what has likely expired.
+fn dead_at_most(levels: &[Arc<Level>], flush_bytes: u64, now: u64) -> u64 {
     let Some((newest, older)) = levels.split_first() else { return 0 };
     let deletes =
         (newest.bytes() / newest.records().max(1)).saturating_mul(newest.deletes()).min(newest.bytes());
-    let bytes = levels.iter().map(|l| l.bytes()).sum();
-    let small = partition_bytes(memtable_bytes, bytes, false) / SMALL_PARTITION_PART;
-    let partitions = levels.iter().flat_map(|l| &l.runs).filter(|r| r.info.bytes() < small).count() as u64;
     let beside =
-        (deletes + partitions.saturating_sub(1) * BESIDE_BYTES).saturating_add(newest.past_bytes(now));
+        deletes.saturating_add(beside_records(levels, flush_bytes)).saturating_add(newest.past_bytes(now));
     sum(older.iter().map(|l| l.kept_bytes())).saturating_add(beside)
 }
 

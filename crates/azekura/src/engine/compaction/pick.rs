@@ -1,23 +1,32 @@
 //! Choosing what to merge next: a pure function of the levels of a table.
 //!
-//! Levels stand newest first. Flushes make runs of the lowest tier. Eight of a tier become one of the next,
-//! eight times as large. The oldest run, the bottom, takes in all that is above it when that is estimated
+//! Levels stand newest first. Full memtables make runs of one tier. Eight of a tier become one of the next,
+//! eight times as large. Programs that end after a few records leave runs that are far smaller. These have
+//! tiers below that one, or each eight of them would take in all of the table that is not larger than a few
+//! memtables. The oldest run, the bottom, takes in all that is above it when that is estimated
 //! to hide half of it. So the file is at most half garbage, however long the table is overwritten, and
 //! loads of new keys never rewrite the bottom before its turn. When nothing happens, everything is merged
 //! into one run for readers.
 
 use super::sizes::partition_bytes;
 use crate::engine::state::{Level, State, TableState};
+use std::iter;
 use std::sync::Arc;
 
 /// How many runs of a tier make one of the next.
 const FAN_IN: usize = 8;
 /// The same on a nearly full disk.
 const TIGHT_FAN_IN: usize = 4;
+/// Where the tiers below that of full memtables end, in bytes.
+const SMALL_TIERS: [u64; 2] = [32 << 10, 256 << 10];
+/// What a full memtable writes is larger than that many times over.
+const SMALL_PART: u64 = 16;
 /// A bottom of fewer memtables is not merged for what newer levels hide of it.
 const BOTTOM_MEMTABLES_MIN: u64 = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
+/// A merge of no more than this, large values included, is short.
+const SHORT_BYTES_MAX: u64 = 1 << 20;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
 pub(in crate::engine) const SMALL_PARTITION_PART: u64 = 16;
 const SMALL_PARTITIONS: usize = 16;
@@ -71,6 +80,11 @@ impl MergeJob {
         !self.closing && !self.together && !self.urgent
     }
 
+    /// Whether it is done in milliseconds. Then it goes on to its end when the engine stops.
+    pub(in crate::engine) fn is_short(&self) -> bool {
+        self.inputs.iter().map(|l| l.kept_bytes()).fold(0, u64::saturating_add) <= SHORT_BYTES_MAX
+    }
+
     /// Whether inputs go as the merge goes on.
     pub(in crate::engine) fn is_stepwise(&self) -> bool {
         let carries_ranges = || !self.bottom && self.inputs.iter().any(|l| !l.ranges.is_empty());
@@ -80,18 +94,21 @@ impl MergeJob {
     }
 }
 
+/// What closing merges beside what is dead: tiers that are full, where that is short. So a table has few
+/// levels, however many programs have put a record each. Most of these end before a thread has begun.
+pub(in crate::engine) fn pick_for_closing(table: &TableState, sizes: &Sizes) -> Option<MergeJob> {
+    pick(table, 0, sizes, |_| false).filter(MergeJob::is_short)
+}
+
 /// Classes of jobs, each with a thread of its own so that long merges never hold up short ones.
 pub(in crate::engine) const CLASSES: usize = 3;
 
 /// The tier of a run of `bytes` where flushes write about `flush_bytes`.
-fn tier_of(bytes: u64, flush_bytes: u64) -> u32 {
-    let mut tier = 0;
-    let mut limit = flush_bytes.saturating_mul(3);
-    while bytes >= limit && tier < 20 {
-        tier += 1;
-        limit = limit.saturating_mul(FAN_IN as u64);
-    }
-    tier
+fn tier_of(bytes: u64, flush_bytes: u64) -> usize {
+    let small = SMALL_TIERS.into_iter().filter(|limit| limit.saturating_mul(SMALL_PART) <= flush_bytes);
+    let next = |limit: &u64| Some(limit.saturating_mul(FAN_IN as u64));
+    let large = iter::successors(Some(flush_bytes.saturating_mul(3)), next).take(20);
+    small.chain(large).take_while(|&limit| bytes >= limit).count()
 }
 
 fn class_of(inputs: &[Arc<Level>], flush_bytes: u64) -> usize {
@@ -190,13 +207,13 @@ fn full_tiers(
     fan_in: usize,
     busy: impl Fn(&Arc<Level>) -> bool,
 ) -> Vec<(usize, usize)> {
-    let tiers: Vec<Option<u32>> =
+    let tiers: Vec<Option<usize>> =
         levels.iter().map(|l| (!busy(l)).then(|| tier_of(l.bytes(), flush_bytes))).collect();
     stretches(&tiers, fan_in)
 }
 
 /// As `full_tiers`, by the tiers of runs that are not busy.
-fn stretches(tiers: &[Option<u32>], fan_in: usize) -> Vec<(usize, usize)> {
+fn stretches(tiers: &[Option<usize>], fan_in: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for tier in 0..=tiers.iter().flatten().copied().max().unwrap_or(0) {
         let mut at = 0;
@@ -248,7 +265,16 @@ fn are_small(sizes: impl Iterator<Item = u64> + Clone, joined: usize, flush_byte
 
 #[cfg(test)]
 mod tests {
-    use super::{are_small, stretches};
+    use super::{are_small, stretches, tier_of};
+
+    #[test]
+    fn small_runs_have_tiers_of_their_own_where_memtables_are_large() {
+        let tiers = |flush: u64| [8, 40, 400, 4 << 10, 800 << 10].map(|kib: u64| tier_of(kib << 10, flush));
+        assert_eq!(tiers(64 << 20), [0, 1, 2, 2, 3]);
+        assert_eq!(tiers(1 << 20), [0, 1, 1, 2, 4]);
+        assert_eq!(tiers(64 << 10), [0, 0, 1, 2, 5]);
+        assert_eq!(tier_of(u64::MAX - 1, u64::MAX), 2);
+    }
 
     #[test]
     fn what_a_merge_has_made_is_not_joined_again() {

@@ -72,6 +72,50 @@ fn who_loads_new_keys_waits_for_no_flush() {
     db.close().unwrap();
 }
 
+/// A program that runs for the sake of one record writes a level. None of its merges may take in a large
+/// bottom, for it ends before that does.
+#[test]
+fn short_sessions_leave_few_levels_and_a_small_file() {
+    let storage = MemStorage::default();
+    let session = |work: &dyn Fn(&Db, &Table)| {
+        let options = Options::new().memory_bytes(64 << 20).threads(false);
+        let db = Db::open_on(&storage, "short.azk", options).unwrap();
+        let table = db.table("t", TableKind::Ordered).unwrap();
+        work(&db, &table);
+        db.close().unwrap();
+    };
+    session(&|db, table| put(db, table, 0..100_000));
+    for n in 0..200u64 {
+        session(&|db, table| {
+            assert!(db.stats().levels.len() <= 9, "session {n}: {:?}", db.stats());
+            let key = [n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), [b'n'; 8]].concat();
+            table.put("again", n.to_be_bytes()).unwrap();
+            table.put(&key, n.to_be_bytes()).unwrap();
+        });
+    }
+    session(&|db, table| {
+        let alive = 100_000 * 108;
+        assert!(db.stats().file_bytes <= alive * 13 / 10 + (64 << 10), "{:?}", db.stats());
+        assert_eq!(table.get("again").unwrap().as_deref(), Some(&199u64.to_be_bytes()[..]));
+        assert_eq!(table.count().unwrap(), 100_201);
+        db.check(|_| {}).unwrap();
+    });
+}
+
+/// What many small runs have beside their records is dead, whatever the records hide.
+#[test]
+fn many_small_runs_are_merged_for_what_they_have_beside_their_records() {
+    let storage = MemStorage::default();
+    let (db, table) = open(&storage);
+    put(&db, &table, 0..20_000);
+    for n in 0..100u64 {
+        let new = [n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), [b'n'; 8]].concat();
+        table.put_many([(&b"again"[..], b"1"), (&new, b"1")]).unwrap();
+        db.flush().unwrap();
+    }
+    assert!(!db.engine.merges().survey().excess().is_empty(), "{:?}", db.stats());
+}
+
 /// Few keys may hide much.
 #[test]
 fn a_few_keys_are_all_looked_up() {
