@@ -108,8 +108,8 @@ fn compare(args: &Args) -> Result<bool> {
     Ok(sound)
 }
 
-/// Makes a page and a summary from files, and fills figures into documents. Nothing is written before all
-/// that is asked for can be.
+/// Makes a page and a summary from files, and fills figures into documents. Nothing is written before all of
+/// them are made.
 fn page_of(json: &[PathBuf], html: Option<&Path>, markdown: Option<&Path>, fill: &[PathBuf]) -> Result<()> {
     let mut results = Results::default();
     for path in json {

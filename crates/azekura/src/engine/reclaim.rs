@@ -11,6 +11,7 @@ use super::state::TableState;
 use crate::base::error::{Error, Result};
 use crate::log::Log;
 use crate::space::Space;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How far a long operation has come, in bytes.
@@ -173,7 +174,9 @@ impl<'a> Reclaimer<'a> {
     /// merges are held back.
     pub(super) fn shrink_for_closing(&self) -> Result<()> {
         let values = self.flush.merges.values;
-        let dropped = if self.flush.config.background_merges { self.drop_dead(true) } else { Ok(()) };
+        let merges = self.flush.config.background_merges;
+        let dropped =
+            if merges { self.merge_full_tiers().and_then(|()| self.drop_dead(true)) } else { Ok(()) };
         // If there was no room for that, holes may still be cut. A damaged file is left as it is.
         if !matches!(dropped, Ok(()) | Err(Error::NoSpace { .. })) {
             return dropped;
@@ -184,30 +187,47 @@ impl<'a> Reclaimer<'a> {
         dropped
     }
 
-    /// Writes anew what keeps more dead bytes than may be, and for closing what is due and short. A table
-    /// for which there is no room is left as it is. So is a damaged one, and the error comes when the others
-    /// are done. REQUIRES: merges are held back.
+    /// Does the short merges that are due, so that the next handle finds few levels. What there is no room
+    /// for, or is damaged, stays as it is. REQUIRES: merges are held back.
+    fn merge_full_tiers(&self) -> Result<()> {
+        let merges = self.flush.merges;
+        let state = merges.installer.state;
+        let tables: Vec<u32> = state.load().tables.with_runs().map(|t| t.id).collect();
+        let mut merged = false;
+        for id in tables {
+            for _ in 0..ROUNDS_MAX {
+                let due = |t: &Arc<TableState>| pick_for_closing(t, &merges.sizes());
+                let Some(job) = state.load().table(id).ok().and_then(due) else { break };
+                match merges.run(MergeJob { closing: true, together: true, ..job }) {
+                    Ok(_) => merged = true,
+                    Err(Error::NoSpace { .. } | Error::Corrupt { .. }) => break,
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        if merged { merges.checkpoints.write() } else { Ok(()) }
+    }
+
+    /// Writes anew what keeps more dead bytes than may be. A table for which there is no room is left as it
+    /// is. So is a damaged one, and the error comes when the others are done. REQUIRES: merges are held
+    /// back.
     pub(super) fn drop_dead(&self, closing: bool) -> Result<()> {
         let Merges { store, values, checkpoints, installer, .. } = self.flush.merges;
         let (mut damaged, mut told) = (Vec::new(), Ok(()));
         let rounds = if store.room.is_tight() { TIGHT_ROUNDS_MAX } else { ROUNDS_MAX };
         for _ in 0..rounds {
             values.close_open()?;
-            let (excess, sizes) = (self.flush.merges.survey().excess(), self.flush.merges.sizes());
-            let due = |t: &TableState| {
-                excess.job(t).or_else(|| if closing { pick_for_closing(t, &sizes) } else { None })
-            };
-            let state = installer.state.load_full();
-            let mut ids: Vec<u32> =
-                state.tables.with_runs().filter(|t| due(t).is_some()).map(|t| t.id).collect();
-            drop(state);
+            let excess = self.flush.merges.survey().excess();
+            let mut ids: Vec<u32> = installer.state.load().tables.iter().map(|t| t.id).collect();
             ids.retain(|id| !damaged.contains(id));
-            if ids.is_empty() {
+            if excess.is_empty() {
                 break;
             }
             let (mut bytes, mut jobs) = (0, 0);
             for id in ids {
-                let Some(job) = installer.state.load().table(id).ok().and_then(|t| due(t)) else { continue };
+                let Some(job) = installer.state.load().table(id).ok().and_then(|t| excess.job(t)) else {
+                    continue;
+                };
                 if !closing {
                     installer.committer.check_open()?;
                 }

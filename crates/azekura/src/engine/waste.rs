@@ -52,8 +52,10 @@ const TABLE_PART: u64 = 256;
 const WORTH_PART: u64 = 3;
 /// So many references must have been seen for their sample to count.
 const LARGE_MIN: u32 = 32;
-/// What a partition has beside its records, about: free space in its last page, and its meta block.
+/// What a partition has beside its records, about: free space in its last page, and its meta block. It counts
+/// where it is an eighth of the partition.
 const BESIDE_BYTES: u64 = 6 << 10;
+const BESIDE_PART: u64 = 8;
 
 /// A value segment of which a part is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -368,7 +370,8 @@ fn sampled(table: &TableState, pages: u64, allowed: u64, now: u64, go_on: &dyn F
 /// What small partitions have beside their records. Merged, they would be one.
 fn beside_records(levels: &[Arc<Level>], flush_bytes: u64) -> u64 {
     let bytes = sum(levels.iter().map(|l| l.bytes()));
-    let small = partition_bytes(flush_bytes, bytes, false) / SMALL_PARTITION_PART;
+    let small =
+        (partition_bytes(flush_bytes, bytes, false) / SMALL_PARTITION_PART).min(BESIDE_BYTES * BESIDE_PART);
     let partitions = levels.iter().flat_map(|l| &l.runs).filter(|r| r.info.bytes() < small).count() as u64;
     partitions.saturating_sub(1) * BESIDE_BYTES
 }

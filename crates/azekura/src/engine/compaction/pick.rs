@@ -1,35 +1,30 @@
 //! Choosing what to merge next: a pure function of the levels of a table.
 //!
-//! Levels stand newest first. Full memtables make runs of one tier. Eight of a tier become one of the next,
-//! eight times as large. Programs that end after a few records leave runs that are far smaller. These have
-//! tiers below that one, or each eight of them would take in all of the table that is not larger than a few
-//! memtables. The oldest run, the bottom, takes in all that is above it when that is estimated
-//! to hide half of it. So the file is at most half garbage, however long the table is overwritten, and
-//! loads of new keys never rewrite the bottom before its turn. When nothing happens, everything is merged
-//! into one run for readers.
+//! Levels stand newest first. Flushes make runs of the lowest tier. Eight of a tier become one of the next,
+//! eight times as large. Runs that are more than eight times as large as all that is newer are left out. So
+//! programs that put a record and end do not write a table of a few memtables anew each time. The oldest
+//! run, the bottom, takes in all that is above it when that is estimated to hide half of it. So the file is
+//! at most half garbage, however long the table is overwritten, and loads of new keys never rewrite the
+//! bottom before its turn. When nothing happens, everything is merged into one run for readers.
 
 use super::sizes::partition_bytes;
 use crate::engine::state::{Level, State, TableState};
-use std::iter;
 use std::sync::Arc;
 
 /// How many runs of a tier make one of the next.
 const FAN_IN: usize = 8;
 /// The same on a nearly full disk.
 const TIGHT_FAN_IN: usize = 4;
-/// Where the tiers below that of full memtables end, in bytes.
-const SMALL_TIERS: [u64; 2] = [32 << 10, 256 << 10];
-/// What a full memtable writes is larger than that many times over.
-const SMALL_PART: u64 = 16;
 /// A bottom of fewer memtables is not merged for what newer levels hide of it.
 const BOTTOM_MEMTABLES_MIN: u64 = 4;
 /// The bottom takes in the rest when this part of it is estimated to be hidden.
 const GARBAGE_PART: f64 = 0.5;
-/// A merge of no more than this, large values included, is short.
-const SHORT_BYTES_MAX: u64 = 1 << 20;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
 pub(in crate::engine) const SMALL_PARTITION_PART: u64 = 16;
 const SMALL_PARTITIONS: usize = 16;
+/// Closing merges no more than this at once, large values aside, unless a table has many levels.
+const CLOSING_BYTES_MAX: u64 = 8 << 20;
+const LEVELS_MANY: usize = 4 * FAN_IN;
 /// Idle time writes a table anew when this part of it has likely expired.
 const PAST_PART: u64 = 4;
 
@@ -80,11 +75,6 @@ impl MergeJob {
         !self.closing && !self.together && !self.urgent
     }
 
-    /// Whether it is done in milliseconds. Then it goes on to its end when the engine stops.
-    pub(in crate::engine) fn is_short(&self) -> bool {
-        self.inputs.iter().map(|l| l.kept_bytes()).fold(0, u64::saturating_add) <= SHORT_BYTES_MAX
-    }
-
     /// Whether inputs go as the merge goes on.
     pub(in crate::engine) fn is_stepwise(&self) -> bool {
         let carries_ranges = || !self.bottom && self.inputs.iter().any(|l| !l.ranges.is_empty());
@@ -94,21 +84,18 @@ impl MergeJob {
     }
 }
 
-/// What closing merges beside what is dead: tiers that are full, where that is short. So a table has few
-/// levels, however many programs have put a record each. Most of these end before a thread has begun.
-pub(in crate::engine) fn pick_for_closing(table: &TableState, sizes: &Sizes) -> Option<MergeJob> {
-    pick(table, 0, sizes, |_| false).filter(MergeJob::is_short)
-}
-
 /// Classes of jobs, each with a thread of its own so that long merges never hold up short ones.
 pub(in crate::engine) const CLASSES: usize = 3;
 
 /// The tier of a run of `bytes` where flushes write about `flush_bytes`.
-fn tier_of(bytes: u64, flush_bytes: u64) -> usize {
-    let small = SMALL_TIERS.into_iter().filter(|limit| limit.saturating_mul(SMALL_PART) <= flush_bytes);
-    let next = |limit: &u64| Some(limit.saturating_mul(FAN_IN as u64));
-    let large = iter::successors(Some(flush_bytes.saturating_mul(3)), next).take(20);
-    small.chain(large).take_while(|&limit| bytes >= limit).count()
+fn tier_of(bytes: u64, flush_bytes: u64) -> u32 {
+    let mut tier = 0;
+    let mut limit = flush_bytes.saturating_mul(3);
+    while bytes >= limit && tier < 20 {
+        tier += 1;
+        limit = limit.saturating_mul(FAN_IN as u64);
+    }
+    tier
 }
 
 fn class_of(inputs: &[Arc<Level>], flush_bytes: u64) -> usize {
@@ -189,6 +176,30 @@ pub(in crate::engine) fn pick_idle(
     (due && !levels.iter().any(busy)).then(|| MergeJob::new(table.id, levels.to_vec(), true))
 }
 
+/// The merge of a full tier that closing does, or the newest part of it that is short. So a table has few
+/// levels, however many programs have put a record each: most of these end before a thread has merged.
+pub(in crate::engine) fn pick_for_closing(table: &TableState, sizes: &Sizes) -> Option<MergeJob> {
+    let levels = &table.levels;
+    let fan_in = if sizes.few_runs { TIGHT_FAN_IN } else { FAN_IN };
+    let bytes_max = if levels.len() > LEVELS_MANY { u64::MAX } else { CLOSING_BYTES_MAX };
+    let short = |(from, to): (usize, usize)| {
+        let to = from + prefix_within(levels[from..to].iter().map(|l| l.bytes()), bytes_max);
+        let inputs = &levels[from..to];
+        let is_due = inputs.len() >= fan_in && class_of(inputs, sizes.flush_bytes) == 0;
+        is_due.then(|| MergeJob::new(table.id, inputs.to_vec(), to == levels.len()))
+    };
+    full_tiers(levels, sizes.flush_bytes, fan_in, |_| false).into_iter().find_map(short)
+}
+
+/// How many of the first sizes are `max` together at most.
+fn prefix_within(sizes: impl Iterator<Item = u64>, max: u64) -> usize {
+    let sums = sizes.scan(0u64, |sum, bytes| {
+        *sum = sum.saturating_add(bytes);
+        Some(*sum)
+    });
+    sums.take_while(|&sum| sum <= max).count()
+}
+
 /// Whether a merge of this class, or of idle time, is due. Merges under way are ignored.
 pub(in crate::engine) fn is_due(state: &State, class: usize, sizes: &Sizes, idle: bool) -> bool {
     let due = |t: &Arc<TableState>| {
@@ -207,13 +218,29 @@ fn full_tiers(
     fan_in: usize,
     busy: impl Fn(&Arc<Level>) -> bool,
 ) -> Vec<(usize, usize)> {
-    let tiers: Vec<Option<usize>> =
+    let tiers: Vec<Option<u32>> =
         levels.iter().map(|l| (!busy(l)).then(|| tier_of(l.bytes(), flush_bytes))).collect();
-    stretches(&tiers, fan_in)
+    let grows = |(from, to): (usize, usize)| {
+        let bytes: Vec<u64> = levels[from..to].iter().map(|l| l.bytes()).collect();
+        let len = without_large(&bytes, FAN_IN as u64);
+        (len >= fan_in).then_some((from, from + len))
+    };
+    stretches(&tiers, fan_in).into_iter().filter_map(grows).collect()
+}
+
+/// How many sizes are left, newest first, without the oldest that are more than `factor` times as large as
+/// all newer ones together.
+fn without_large(bytes: &[u64], factor: u64) -> usize {
+    let mut newer = bytes.iter().copied().fold(0, u64::saturating_add);
+    let is_large = |&bytes: &&u64| {
+        newer = newer.saturating_sub(*bytes);
+        *bytes > newer.saturating_mul(factor)
+    };
+    bytes.len() - bytes.iter().rev().take_while(is_large).count()
 }
 
 /// As `full_tiers`, by the tiers of runs that are not busy.
-fn stretches(tiers: &[Option<usize>], fan_in: usize) -> Vec<(usize, usize)> {
+fn stretches(tiers: &[Option<u32>], fan_in: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for tier in 0..=tiers.iter().flatten().copied().max().unwrap_or(0) {
         let mut at = 0;
@@ -265,15 +292,39 @@ fn are_small(sizes: impl Iterator<Item = u64> + Clone, joined: usize, flush_byte
 
 #[cfg(test)]
 mod tests {
-    use super::{are_small, stretches, tier_of};
+    use super::{FAN_IN, are_small, prefix_within, stretches, without_large};
+
+    /// Sessions of all sizes, each of which leaves a run. The bottom is 4 MB, as runs of a tier may be.
+    #[test]
+    fn short_sessions_leave_few_runs_and_write_them_a_few_times() {
+        for session in [100u64, 1 << 10, 20 << 10, 200 << 10, 2 << 20] {
+            let (mut runs, mut written) = (vec![4_000_000u64], 0);
+            for n in 0..20_000 {
+                // Not all are alike.
+                runs.insert(0, session + session * (n % 7) / 3);
+                let len = without_large(&runs, FAN_IN as u64);
+                if runs.len() >= FAN_IN && len >= FAN_IN {
+                    let bytes = runs.drain(..len).sum();
+                    runs.insert(0, bytes);
+                    written += bytes;
+                }
+                assert!(runs.len() <= FAN_IN + 3, "{session}: {runs:?}");
+            }
+            let put: u64 = runs.iter().sum();
+            assert!(written < put * 20, "{session}: {} times", written / put);
+        }
+    }
 
     #[test]
-    fn small_runs_have_tiers_of_their_own_where_memtables_are_large() {
-        let tiers = |flush: u64| [8, 40, 400, 4 << 10, 800 << 10].map(|kib: u64| tier_of(kib << 10, flush));
-        assert_eq!(tiers(64 << 20), [0, 1, 2, 2, 3]);
-        assert_eq!(tiers(1 << 20), [0, 1, 1, 2, 4]);
-        assert_eq!(tiers(64 << 10), [0, 0, 1, 2, 5]);
-        assert_eq!(tier_of(u64::MAX - 1, u64::MAX), 2);
+    fn what_is_large_is_left_out_from_the_oldest_on() {
+        assert_eq!(without_large(&[1, 1, 1, 25], 8), 3);
+        assert_eq!(without_large(&[1, 1, 1, 24], 8), 4);
+        assert_eq!(without_large(&[1, 1, 17, 2000], 8), 2);
+        assert_eq!(without_large(&[100, 1, 1, 1], 8), 4);
+        assert_eq!(without_large(&[u64::MAX, u64::MAX], 8), 0);
+        assert_eq!((without_large(&[5], 8), without_large(&[], 8)), (0, 0));
+        assert_eq!(prefix_within([3, 4, 5].into_iter(), 7), 2);
+        assert_eq!(prefix_within([3, u64::MAX, 5].into_iter(), u64::MAX), 3);
     }
 
     #[test]

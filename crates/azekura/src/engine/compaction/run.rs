@@ -25,6 +25,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+/// A merge of no more than this, large values included, is done in milliseconds. It goes on to its end when
+/// the engine stops.
+const SHORT_BYTES_MAX: u64 = 1 << 20;
+
 /// So much of a value segment must be dead before its values are moved. It is more than stands between
 /// values.
 const SPARSE_BYTES_MIN: u64 = 64 << 10;
@@ -76,11 +80,11 @@ impl Compactor {
         let stepwise = job.is_stepwise();
         // A merge of the sweep, whose copies are limited, gives way too.
         let is_background = job.is_background() || job.copies_max < u64::MAX;
-        let short = job.is_short();
         let MergeJob { table, inputs, bottom, drain, copies_max, closing, together, urgent } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
+        let short = inputs.iter().map(|l| l.kept_bytes()).fold(0, u64::saturating_add) <= SHORT_BYTES_MAX;
         let filtered = inputs.iter().flat_map(|l| &l.runs).any(|r| r.info.filter_blocks > 0);
         let now = means.outlet.store.clock.now_if_used();
         let skipped = if bottom { skippable(&inputs, now) } else { HashSet::new() };

@@ -72,10 +72,9 @@ fn who_loads_new_keys_waits_for_no_flush() {
     db.close().unwrap();
 }
 
-/// A program that runs for the sake of one record writes a level. None of its merges may take in a large
-/// bottom, for it ends before that does.
-#[test]
-fn short_sessions_leave_few_levels_and_a_small_file() {
+/// Programs that put some records and end: `records` says how many each does, of `value` bytes. Threads would
+/// help, but most such programs end before one has merged.
+fn short_sessions(records: impl Fn(u64) -> u64, value: usize) {
     let storage = MemStorage::default();
     let session = |work: &dyn Fn(&Db, &Table)| {
         let options = Options::new().memory_bytes(64 << 20).threads(false);
@@ -84,22 +83,42 @@ fn short_sessions_leave_few_levels_and_a_small_file() {
         work(&db, &table);
         db.close().unwrap();
     };
+    let spread = |n: u64| [n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), [b'n'; 8]].concat();
     session(&|db, table| put(db, table, 0..100_000));
-    for n in 0..200u64 {
+    let (mut count, most) = (100_000, std::cell::Cell::new(0));
+    for n in 0..150u64 {
         session(&|db, table| {
-            assert!(db.stats().levels.len() <= 9, "session {n}: {:?}", db.stats());
-            let key = [n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), [b'n'; 8]].concat();
+            most.set(most.get().max(db.stats().levels.len()));
             table.put("again", n.to_be_bytes()).unwrap();
-            table.put(&key, n.to_be_bytes()).unwrap();
+            let new = count..count + records(n);
+            table.put_many(new.map(|i| (spread(i), vec![i as u8; value]))).unwrap();
         });
+        count += records(n);
     }
     session(&|db, table| {
-        let alive = 100_000 * 108;
-        assert!(db.stats().file_bytes <= alive * 13 / 10 + (64 << 10), "{:?}", db.stats());
-        assert_eq!(table.get("again").unwrap().as_deref(), Some(&199u64.to_be_bytes()[..]));
-        assert_eq!(table.count().unwrap(), 100_201);
+        let stats = db.stats();
+        assert!(most.get() <= 12, "{} levels", most.get());
+        let alive = 100_000 * 108 + (count - 100_000) * (16 + value as u64);
+        assert!(stats.file_bytes <= alive * 13 / 10 + (64 << 10), "{alive} alive, {stats:?}");
+        assert_eq!(table.get("again").unwrap().as_deref(), Some(&149u64.to_be_bytes()[..]));
+        assert_eq!(table.count().unwrap(), count + 1);
         db.check(|_| {}).unwrap();
     });
+}
+
+#[test]
+fn short_sessions_of_one_record_leave_few_levels_and_a_small_file() {
+    short_sessions(|_| 1, 8);
+}
+
+#[test]
+fn short_sessions_of_all_sizes_leave_few_levels_and_a_small_file() {
+    short_sessions(|n| [1, 40, 700, 3000][n as usize % 4], 50);
+}
+
+#[test]
+fn short_sessions_of_large_values_leave_few_levels_and_a_small_file() {
+    short_sessions(|_| 1, 150_000);
 }
 
 /// What many small runs have beside their records is dead, whatever the records hide.
