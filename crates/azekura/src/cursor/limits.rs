@@ -1,9 +1,10 @@
 //! The bounds within which a cursor moves.
 
-use super::Direction;
 use super::source::CursorSource;
+use super::{CursorPosition, Direction};
 use crate::base::error::Result;
 use crate::format::ranges::Range;
+use std::borrow::Cow;
 use std::ops::Bound;
 
 /// From a sort key (inclusive) to another (exclusive).
@@ -42,32 +43,71 @@ impl Limits {
         }
     }
 
-    pub(super) fn to_start(&self, source: &mut CursorSource) -> Result<()> {
-        if self.start.is_empty() { source.first() } else { source.seek_ge(&self.start) }
-    }
-
-    pub(super) fn to_end(&self, source: &mut CursorSource) -> Result<()> {
-        match &self.end {
-            Some(end) => source.seek_lt(end),
-            None => source.last(),
+    /// Where the sources begin that go from a place in a direction. `at` is the place's key.
+    pub(super) fn goal<'a>(&'a self, place: CursorPosition, to: Direction, at: &'a [u8]) -> Goal<'a> {
+        let after = || Cow::Owned([at, &[0]].concat());
+        match (place, to) {
+            (CursorPosition::Start | CursorPosition::Given, Direction::Forward) => self.begin(),
+            (CursorPosition::End, Direction::Backward) => self.finish(),
+            (CursorPosition::Start | CursorPosition::Given, Direction::Backward)
+            | (CursorPosition::End, Direction::Forward) => Goal::Nowhere,
+            (CursorPosition::Before, Direction::Forward) => {
+                Goal::AtOrAbove(Cow::Borrowed(at.max(self.start.as_slice())))
+            }
+            (CursorPosition::After, Direction::Forward) => Goal::AtOrAbove(after()),
+            (CursorPosition::Before, Direction::Backward) => self.below(Cow::Borrowed(at)),
+            (CursorPosition::After, Direction::Backward) => self.below(after()),
         }
     }
 
-    pub(super) fn to_before_start(&self, source: &mut CursorSource) -> Result<()> {
-        source.invalidate();
-        Ok(())
+    fn begin(&self) -> Goal<'_> {
+        if self.start.is_empty() { Goal::First } else { Goal::AtOrAbove(Cow::Borrowed(&self.start)) }
     }
 
-    /// A place from which to go forward, not before the start.
-    pub(super) fn raise<'a>(&'a self, at: &'a [u8]) -> &'a [u8] {
-        at.max(self.start.as_slice())
+    fn finish(&self) -> Goal<'_> {
+        self.end.as_ref().map_or(Goal::Last, |end| Goal::Below(Cow::Borrowed(end)))
     }
 
-    /// Goes to the last record below a place and inside the limits.
-    pub(super) fn seek_lt(&self, source: &mut CursorSource, at: &[u8]) -> Result<()> {
+    /// Below a place, and inside the limits.
+    fn below<'a>(&'a self, at: Cow<'a, [u8]>) -> Goal<'a> {
         match &self.end {
-            Some(end) if end.as_slice() < at => source.seek_lt(end),
-            _ => source.seek_lt(at),
+            Some(end) if end.as_slice() < &*at => Goal::Below(Cow::Borrowed(end)),
+            _ => Goal::Below(at),
+        }
+    }
+}
+
+/// Where sources go.
+pub(super) enum Goal<'a> {
+    Nowhere,
+    First,
+    Last,
+    /// To the first record at or above a key.
+    AtOrAbove(Cow<'a, [u8]>),
+    /// To the last record below a key.
+    Below(Cow<'a, [u8]>),
+}
+
+impl Goal<'_> {
+    /// Its key, if it has one.
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        match self {
+            Goal::AtOrAbove(key) | Goal::Below(key) => Some(key),
+            Goal::Nowhere | Goal::First | Goal::Last => None,
+        }
+    }
+
+    /// Sends a source there.
+    pub(super) fn send(&self, source: &mut CursorSource) -> Result<()> {
+        match self {
+            Goal::Nowhere => {
+                source.invalidate();
+                Ok(())
+            }
+            Goal::First => source.first(),
+            Goal::Last => source.last(),
+            Goal::AtOrAbove(key) => source.seek_ge(key),
+            Goal::Below(key) => source.seek_lt(key),
         }
     }
 }

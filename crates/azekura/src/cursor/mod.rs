@@ -31,9 +31,9 @@ pub(crate) use records::Way;
 pub use value::LazyValue;
 
 use crate::base::error::{Error, Result};
-use crate::base::key::{TableKind, compare_keys};
+use crate::base::key::{SortKey, TableKind, compare_keys};
 use crate::engine::Db;
-use crate::engine::state::{State, TableState};
+use crate::engine::state::{Level, State, TableState};
 use crate::format::block::Tag;
 use crate::format::expiry::Expiry;
 use crate::memtable::chunk::Chunk;
@@ -96,6 +96,8 @@ pub struct Cursor {
     view: View,
 }
 
+/// Room for the sources of most tables.
+const SOURCES: usize = 16;
 /// So many records that a range delete hides are stepped over. After that a seek to its end is cheaper.
 const HIDDEN_MAX: usize = 16;
 
@@ -110,6 +112,31 @@ struct View {
     now: u64,
     /// The writes of the transaction whose cursor it is, the newest first.
     own: Vec<Arc<Chunk>>,
+    /// The few records of a table that has no runs.
+    few: Option<Arc<Chunk>>,
+}
+
+impl View {
+    /// All that has records of the table.
+    ///
+    /// # Safety
+    /// The caller keeps the view, or a copy, until the sources have been dropped.
+    unsafe fn sources(&self) -> Vec<CursorSource> {
+        let table = &self.table;
+        // SAFETY: the view keeps the table, whose chunks and levels nobody replaces.
+        let chunk = |c: &Arc<Chunk>| unsafe { CursorSource::chunk(c) };
+        // SAFETY: likewise.
+        let level = |l: &Arc<Level>| unsafe { CursorSource::level(l) };
+        let active = table.active.iter().filter(|a| !a.list.is_empty());
+        let chunks = table.chunks.iter().chain(table.frozen.iter()).chain(&self.few);
+        let mut sources = Vec::with_capacity(SOURCES);
+        sources.extend(self.own.iter().map(chunk));
+        sources.extend(active.map(|active| CursorSource::active(active.clone(), self.seq)));
+        sources.extend(chunks.map(chunk));
+        sources.extend(table.levels.iter().map(level));
+        sources.iter_mut().for_each(|source| source.set_now(self.now));
+        sources
+    }
 }
 
 impl Cursor {
@@ -122,26 +149,18 @@ impl Cursor {
         own: Vec<Arc<Chunk>>,
         limits: Limits,
     ) -> Result<Cursor> {
-        Cursor::over(db, View { state, table, seq, now, own }, limits)
+        let few = table.few_chunk();
+        Cursor::over(db, View { state, table, seq, now, own, few }, limits)
     }
 
     fn over(db: Db, view: View, limits: Limits) -> Result<Cursor> {
-        let (table, seq) = (&view.table, view.seq);
-        let mut sources = Vec::new();
-        sources.extend(view.own.iter().cloned().map(CursorSource::chunk));
-        if let Some(active) = table.active.as_ref().filter(|a| !a.list.is_empty()) {
-            sources.push(CursorSource::active(active.clone(), seq));
-        }
-        sources
-            .extend(table.chunks.iter().chain(table.frozen.iter()).map(|c| CursorSource::chunk(c.clone())));
-        sources.extend(table.few_chunk().map(CursorSource::chunk));
-        sources.extend(table.levels.iter().map(|l| CursorSource::level(l.clone())));
-        sources.iter_mut().for_each(|source| source.set_now(view.now));
+        // SAFETY: the cursor keeps the view, and drops the sources first.
+        let sources = unsafe { view.sources() };
         let any_ranges = sources.iter().any(|s| !s.ranges().is_empty());
         Ok(Cursor {
             sources,
             limits,
-            kind: table.kind,
+            kind: view.table.kind,
             direction: Direction::Forward,
             place: CursorPosition::Start,
             at: Vec::new(),
@@ -269,7 +288,7 @@ impl Cursor {
                 LazyValue::apart(sources, &mut self.reader, engine)?
             }
             Tag::Operand => LazyValue::folded(&self.folded),
-            _ => LazyValue::here(source.value()),
+            _ => LazyValue::here(source.value(), self.direction),
         };
         Ok((key, value))
     }
@@ -333,10 +352,7 @@ impl Cursor {
                 CursorPosition::Before
             };
         }
-        let at = std::mem::take(&mut self.at);
-        let moved = self.place_sources(to == Direction::Forward, &at);
-        self.at = at;
-        moved?;
+        self.place_sources(to)?;
         self.direction = to;
         self.sort_sources(to);
         Ok(())
@@ -353,25 +369,19 @@ impl Cursor {
         }
     }
 
-    /// Seeks all sources from the place; `at` is its key.
-    fn place_sources(&mut self, forward: bool, at: &[u8]) -> Result<()> {
-        let to = if forward { Direction::Forward } else { Direction::Backward };
-        for source in &mut self.sources {
-            source.face(to);
-            match (self.place, forward) {
-                (CursorPosition::Start | CursorPosition::Given, true) => self.limits.to_start(source)?,
-                (CursorPosition::End, false) => self.limits.to_end(source)?,
-                (CursorPosition::Start | CursorPosition::Given, false) => {
-                    self.limits.to_before_start(source)?
-                }
-                (CursorPosition::End, true) => source.invalidate(),
-                (CursorPosition::Before, true) => source.seek_ge(self.limits.raise(at))?,
-                (CursorPosition::Before, false) => self.limits.seek_lt(source, at)?,
-                (CursorPosition::After, true) => source.seek_ge(&[at, &[0]].concat())?,
-                (CursorPosition::After, false) => self.limits.seek_lt(source, &[at, &[0]].concat())?,
+    /// Seeks all sources from the place, in steps: so the processor waits for all levels' memory at once.
+    fn place_sources(&mut self, to: Direction) -> Result<()> {
+        let goal = self.limits.goal(self.place, to, &self.at);
+        self.sources.iter_mut().for_each(|source| source.face(to));
+        if let Some(key) = goal.key().map(SortKey::new) {
+            for source in &mut self.sources {
+                source.find_page(key)?;
+            }
+            for source in &mut self.sources {
+                source.take_page(key)?;
             }
         }
-        Ok(())
+        self.sources.iter_mut().try_for_each(|source| goal.send(source))
     }
 
     /// Passes over tombstones and what is hidden; false if no record is left.

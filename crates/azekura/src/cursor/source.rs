@@ -6,6 +6,7 @@
 //! the active buffer are looked at one by one, newest visible version first.
 
 mod feed;
+mod spare;
 
 use super::Direction;
 use crate::base::error::Result;
@@ -18,16 +19,16 @@ use crate::format::operand::Fold;
 use crate::format::ranges::Ranges;
 use crate::format::unpacked::{Record, Unpacked};
 use crate::memtable::chunk::Chunk;
-use feed::{ActiveFeed, LevelFeed, NOWHERE};
+use feed::{ActiveFeed, LevelFeed, NOWHERE, Sought};
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// How many records are unpacked at a time after a seek, and at most.
 const BATCH_FIRST: usize = 8;
 const BATCH_MAX: usize = 128;
 
 enum Feed {
-    Chunk(Arc<Chunk>),
+    /// Borrows from the cursor's state.
+    Chunk(&'static Chunk),
     Level(LevelFeed),
     Active(ActiveFeed),
 }
@@ -49,6 +50,12 @@ pub(super) struct CursorSource {
     now: u64,
 }
 
+impl Drop for CursorSource {
+    fn drop(&mut self) {
+        spare::give(std::mem::take(&mut self.batch));
+    }
+}
+
 static NO_RANGES: Ranges = Ranges::none();
 
 impl CursorSource {
@@ -57,7 +64,7 @@ impl CursorSource {
             feed,
             at: NOWHERE,
             len: 0,
-            batch: Unpacked::default(),
+            batch: spare::take(),
             batch_at: 0,
             batch_len: BATCH_FIRST,
             to: Direction::Forward,
@@ -69,12 +76,18 @@ impl CursorSource {
         self.now = now;
     }
 
-    pub(super) fn chunk(chunk: Arc<Chunk>) -> CursorSource {
-        CursorSource::new(Feed::Chunk(chunk))
+    /// # Safety
+    /// The caller keeps the chunk where it is until the source has been dropped.
+    pub(super) unsafe fn chunk(chunk: &Chunk) -> CursorSource {
+        // SAFETY: the caller's promise. What is given out borrows from the source.
+        CursorSource::new(Feed::Chunk(unsafe { &*std::ptr::from_ref(chunk) }))
     }
 
-    pub(super) fn level(level: Arc<Level>) -> CursorSource {
-        CursorSource::new(Feed::Level(LevelFeed { since: None, asked: 0..0, held: None, run: 0, level }))
+    /// # Safety
+    /// The caller keeps the level where it is until the source has been dropped.
+    pub(super) unsafe fn level(level: &Level) -> CursorSource {
+        // SAFETY: the caller's promise. What is given out borrows from the source.
+        CursorSource::new(Feed::Level(LevelFeed::new(unsafe { &*std::ptr::from_ref(level) })))
     }
 
     pub(super) fn active(owner: CountedArc<ActiveBuf>, seq: u64) -> CursorSource {
@@ -105,7 +118,7 @@ impl CursorSource {
     pub(super) fn face(&mut self, to: Direction) {
         (self.to, self.batch_len) = (to, BATCH_FIRST);
         if let Feed::Level(feed) = &mut self.feed {
-            (feed.since, feed.asked) = (None, 0..0);
+            feed.begin();
         }
     }
 
@@ -388,24 +401,40 @@ impl CursorSource {
         }
     }
 
-    /// Takes hold of the page of a level in which a key is or would be. Gives the run, the page, and the
-    /// place in it of the first record at or above the key. None if all records are below it.
+    /// The first step of a seek to a key. What follows waits for memory. So a cursor takes each step in all
+    /// sources before the next one. Sources that stand in memory have one step.
+    pub(super) fn find_page(&mut self, key: SortKey<'_>) -> Result<()> {
+        if let Feed::Level(feed) = &mut self.feed { feed.find_page(key) } else { Ok(()) }
+    }
+
+    /// The second step.
+    pub(super) fn take_page(&mut self, key: SortKey<'_>) -> Result<()> {
+        if let Feed::Level(feed) = &mut self.feed {
+            self.at = NOWHERE;
+            self.batch.clear();
+            feed.take_page(key)?;
+        }
+        Ok(())
+    }
+
+    /// The last step in a level. Gives the run, the page, and the place in it of the first record at or above
+    /// the key, or where one would be. None if there are no runs.
     fn load_around(&mut self, key: &[u8]) -> Result<Option<(usize, usize, usize)>> {
-        self.at = NOWHERE;
-        let Feed::Level(feed) = &mut self.feed else { return Ok(None) };
-        let run = feed.level.runs.partition_point(|r| r.info.max.as_slice() < key);
-        let Some(r) = feed.level.runs.get(run) else { return Ok(None) };
         let key = SortKey::new(key);
-        let number = r.meta()?.page_of(key).unwrap_or(0);
-        if r.meta()?.pages() == 0 {
+        if !matches!(&self.feed, Feed::Level(feed) if feed.sought.is_some()) {
+            self.find_page(key)?;
+            self.take_page(key)?;
+        }
+        let Feed::Level(feed) = &mut self.feed else { return Ok(None) };
+        let Some(Sought { run, page, guess }) = feed.sought.take() else { return Ok(None) };
+        if feed.level.runs[run].meta()?.pages() == 0 {
             // It has range deletes only.
             self.len = 0;
             return Ok(Some((run, 0, 0)));
         }
-        self.batch.clear();
-        let page = feed.hold(run, number)?;
-        self.len = page.len();
-        Ok(Some((run, number, page.lower_bound(key, page.guess(key)).0)))
+        let held = feed.hold(run, page)?;
+        self.len = held.len();
+        Ok(Some((run, page, held.lower_bound(key, guess).0)))
     }
 
     /// Takes hold of a page, or the next one that exists, and goes to its first record.

@@ -1,8 +1,10 @@
 //! The value of a record that a cursor has come to.
 
+use super::Direction;
 use super::source::CursorSource;
 use crate::base::codec::usize_of;
 use crate::base::error::{Error, Result};
+use crate::base::prefetch::{LINE_BYTES, prefetch_line};
 use crate::engine::Engine;
 use crate::format::expiry::Expiry;
 use crate::format::operand::FoldedBytes;
@@ -13,6 +15,11 @@ use std::time::{Duration, Instant};
 
 /// A read of a value that takes longer has waited for the disk.
 const WAITED: Duration = Duration::from_micros(20);
+
+/// From this size on, reading a value asks the processor for the next one. Smaller ones come without.
+const AHEAD_BYTES_MIN: usize = 256;
+/// For so much of it, at most.
+const AHEAD_BYTES_MAX: usize = 1 << 10;
 
 /// The value of a record of a [`Cursor`](super::Cursor), which is read when its bytes are asked for.
 ///
@@ -39,8 +46,8 @@ const WAITED: Duration = Duration::from_micros(20);
 pub struct LazyValue<'a>(Inner<'a>);
 
 enum Inner<'a> {
-    /// Beside its key.
-    Here(&'a [u8]),
+    /// Beside its key, or just made. Who reads it likely goes on this way.
+    Here(&'a [u8], Direction),
     /// It cannot be had.
     Failed(&'a Error),
     /// In a value segment; the first source has the reference.
@@ -89,14 +96,14 @@ impl FoldedValue {
 
 impl<'a> LazyValue<'a> {
     #[inline(always)]
-    pub(super) fn here(bytes: &'a [u8]) -> LazyValue<'a> {
-        LazyValue(Inner::Here(bytes))
+    pub(super) fn here(bytes: &'a [u8], to: Direction) -> LazyValue<'a> {
+        LazyValue(Inner::Here(bytes, to))
     }
 
     /// What operands have made.
     pub(super) fn folded(value: &'a FoldedValue) -> LazyValue<'a> {
         match value.get() {
-            Ok(bytes) => LazyValue(Inner::Here(bytes)),
+            Ok(bytes) => LazyValue(Inner::Here(bytes, Direction::Forward)),
             Err(e) => LazyValue(Inner::Failed(e)),
         }
     }
@@ -119,7 +126,12 @@ impl<'a> LazyValue<'a> {
     #[inline(always)]
     pub fn bytes(self) -> Result<&'a [u8]> {
         match self.0 {
-            Inner::Here(bytes) => Ok(bytes),
+            Inner::Here(bytes, to) => {
+                if bytes.len() >= AHEAD_BYTES_MIN {
+                    prefetch_next(bytes, to);
+                }
+                Ok(bytes)
+            }
             Inner::Failed(e) => Err(e.clone()),
             Inner::Apart { sources, reader, engine, .. } => reader.read(sources, engine),
         }
@@ -129,7 +141,7 @@ impl<'a> LazyValue<'a> {
     #[inline(always)]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Inner::Here(bytes) => bytes.len(),
+            Inner::Here(bytes, _) => bytes.len(),
             Inner::Failed(_) => 0,
             Inner::Apart { len, .. } => *len,
         }
@@ -139,6 +151,21 @@ impl<'a> LazyValue<'a> {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Asks the processor for what stands beside a value, as much as that has: likely the next one. Else it would
+/// be waited for at the start of each value and of each 4 KiB. (It may be anything. A prefetch may have any
+/// address.)
+#[inline(never)]
+fn prefetch_next(value: &[u8], to: Direction) {
+    let len = value.len().min(AHEAD_BYTES_MAX);
+    let from = match to {
+        Direction::Forward => value.as_ptr().wrapping_add(value.len()),
+        Direction::Backward => value.as_ptr().wrapping_sub(len),
+    };
+    for at in (0..len).step_by(LINE_BYTES) {
+        prefetch_line(from.wrapping_add(at));
     }
 }
 

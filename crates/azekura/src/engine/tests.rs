@@ -17,6 +17,7 @@ mod pages;
 mod panics;
 mod refused;
 mod segments;
+mod walks;
 mod waste;
 
 use super::Engine;

@@ -52,6 +52,12 @@ impl Unpacked {
         self.expiries.clear();
     }
 
+    /// The memory that it keeps.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        let records = self.records.capacity() * size_of::<Record>();
+        self.keys.capacity() + records + self.expiries.capacity() * size_of::<Expiry>()
+    }
+
     /// When a record expires.
     #[inline(always)]
     pub(crate) fn expiry(&self, i: usize) -> Expiry {

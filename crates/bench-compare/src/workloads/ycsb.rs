@@ -286,6 +286,10 @@ impl Client<'_> {
         let key = bench.records.key(index, &mut buffer);
         self.reader.refresh()?;
         let Some(seen) = self.reader.range(Some(key), length, Way::Up)? else { return Ok(()) };
+        if seen.records == length {
+            return Ok(());
+        }
+        // Not so many are left, or some are missing.
         let sorted = &self.shared.sorted;
         let least = length.min(to_u64(sorted.len() - sorted.partition_point(|other| other.as_slice() < key)));
         if (least..=length).contains(&seen.records) {

@@ -1,6 +1,7 @@
 //! Where a source takes its records from: the pages of a level, or the entries of an active buffer.
 
 use crate::base::error::Result;
+use crate::base::key::SortKey;
 use crate::base::sync::CountedArc;
 use crate::cursor::Direction;
 use crate::engine::state::{ActiveBuf, Level};
@@ -8,9 +9,8 @@ use crate::format::expiry::Content;
 use crate::format::operand::Fold;
 use crate::format::page::Page;
 use crate::memtable::active::{ActiveCursor, Entry};
-use crate::run::HeldPage;
+use crate::run::{HeldPage, Run};
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A place before the first or after the last record.
@@ -28,10 +28,21 @@ pub(super) struct LevelFeed {
     /// The pages that the system was asked for: those next to the walk are not asked for again.
     pub(super) asked: Range<usize>,
     /// The page in which the source stands.
-    pub(super) held: Option<HeldPage>,
+    pub(super) held: Option<HeldPage<&'static Run>>,
     /// The place among the level's runs of the one that has the page.
     pub(super) run: usize,
-    pub(super) level: Arc<Level>,
+    /// How far a seek has come.
+    pub(super) sought: Option<Sought>,
+    /// Borrows from the cursor's state.
+    pub(super) level: &'static Level,
+}
+
+/// Where a key is or would be: in which page of which run, and about where in the page, once that is held.
+#[derive(Clone, Copy)]
+pub(super) struct Sought {
+    pub(super) run: usize,
+    pub(super) page: usize,
+    pub(super) guess: usize,
 }
 
 /// A walk over an active buffer as of a sequence number.
@@ -44,6 +55,36 @@ pub(super) struct ActiveFeed {
 }
 
 impl LevelFeed {
+    pub(super) fn new(level: &'static Level) -> LevelFeed {
+        LevelFeed { since: None, asked: 0..0, held: None, run: 0, sought: None, level }
+    }
+
+    /// A walk begins, after a seek.
+    pub(super) fn begin(&mut self) {
+        (self.since, self.asked, self.sought) = (None, 0..0, None);
+    }
+
+    /// The first step of a seek: finds the page by the fence, and asks the processor for its guide.
+    pub(super) fn find_page(&mut self, key: SortKey<'_>) -> Result<()> {
+        let run = self.level.place_for(key);
+        let Some(r) = self.level.runs.get(run) else { return Ok(()) };
+        let page = r.meta()?.page_of(key).unwrap_or(0);
+        r.prefetch_page(page);
+        self.sought = Some(Sought { run, page, guess: 0 });
+        Ok(())
+    }
+
+    /// The second step: takes hold of the page, and asks the processor for the lines where the key likely is.
+    pub(super) fn take_page(&mut self, key: SortKey<'_>) -> Result<()> {
+        let Some(Sought { run, page, .. }) = self.sought else { return Ok(()) };
+        if page < self.level.runs[run].meta()?.pages() {
+            self.hold(run, page)?;
+            let guess = self.held.as_ref().map_or(0, |held| held.prefetch_key(key));
+            self.sought = Some(Sought { run, page, guess });
+        }
+        Ok(())
+    }
+
     /// The walk leaves a page of the run: if it was long in it, the system is asked for those that come next.
     pub(super) fn look_ahead(&mut self, number: usize, to: Direction) {
         let now = Instant::now();
@@ -80,7 +121,7 @@ impl LevelFeed {
         if self.held.as_ref().is_none_or(|held| held.number != number || !held.is_of(&self.level.runs[run])) {
             // First, so that the cache may use its frame for the next.
             self.held = None;
-            self.held = Some(HeldPage::new(self.level.runs[run].clone(), number)?);
+            self.held = Some(HeldPage::new(&*self.level.runs[run], number)?);
         }
         let Some(held) = &self.held else { unreachable!("it was just taken hold of") };
         Ok(held.page())

@@ -171,6 +171,16 @@ impl Level {
             },
         }
     }
+
+    /// The place of the last partition that begins at or below a key, or of the first one.
+    #[inline(always)]
+    pub(crate) fn place_for(&self, key: SortKey<'_>) -> usize {
+        match self.bounds.lower_bound(key) {
+            _ if self.runs.len() < 2 => 0,
+            (i, true) => i,
+            (i, false) => i.saturating_sub(1),
+        }
+    }
 }
 
 /// Hands the newest record of a key in some levels to `f`, if there is one. It counts as nobody's reading,
