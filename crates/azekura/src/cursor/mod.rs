@@ -104,8 +104,8 @@ const HIDDEN_MAX: usize = 16;
 /// What a cursor walks over.
 #[derive(Clone)]
 struct View {
-    /// The sources borrow from it.
     state: Arc<State>,
+    /// The sources borrow from it, and from `own` and `few`.
     table: Arc<TableState>,
     seq: u64,
     /// What has expired by then is not there. 0: nothing has.
@@ -123,7 +123,7 @@ impl View {
     /// The caller keeps the view, or a copy, until the sources have been dropped.
     unsafe fn sources(&self) -> Vec<CursorSource> {
         let table = &self.table;
-        // SAFETY: the view keeps the table, whose chunks and levels nobody replaces.
+        // SAFETY: the view keeps the chunks: its own, and by the table, which does not change.
         let chunk = |c: &Arc<Chunk>| unsafe { CursorSource::chunk(c) };
         // SAFETY: likewise.
         let level = |l: &Arc<Level>| unsafe { CursorSource::level(l) };

@@ -27,7 +27,7 @@ const BATCH_FIRST: usize = 8;
 const BATCH_MAX: usize = 128;
 
 enum Feed {
-    /// Borrows from the cursor's state.
+    /// Borrows from the cursor's view.
     Chunk(&'static Chunk),
     Level(LevelFeed),
     Active(ActiveFeed),
@@ -404,7 +404,7 @@ impl CursorSource {
     /// The first step of a seek to a key. What follows waits for memory. So a cursor takes each step in all
     /// sources before the next one. Sources that stand in memory have one step.
     pub(super) fn find_page(&mut self, key: SortKey<'_>) -> Result<()> {
-        if let Feed::Level(feed) = &mut self.feed { feed.find_page(key) } else { Ok(()) }
+        if let Feed::Level(feed) = &mut self.feed { feed.find_page(key, self.to) } else { Ok(()) }
     }
 
     /// The second step.
@@ -418,7 +418,7 @@ impl CursorSource {
     }
 
     /// The last step in a level. Gives the run, the page, and the place in it of the first record at or above
-    /// the key, or where one would be. None if there are no runs.
+    /// the key, or where one would be. None if there is none that way.
     fn load_around(&mut self, key: &[u8]) -> Result<Option<(usize, usize, usize)>> {
         let key = SortKey::new(key);
         if !matches!(&self.feed, Feed::Level(feed) if feed.sought.is_some()) {

@@ -46,8 +46,10 @@ const AHEAD_BYTES_MAX: usize = 1 << 10;
 pub struct LazyValue<'a>(Inner<'a>);
 
 enum Inner<'a> {
-    /// Beside its key, or just made. Who reads it likely goes on this way.
+    /// Beside its key. Who reads it likely goes on this way.
     Here(&'a [u8], Direction),
+    /// Operands have made it.
+    Made(&'a [u8]),
     /// It cannot be had.
     Failed(&'a Error),
     /// In a value segment; the first source has the reference.
@@ -103,7 +105,7 @@ impl<'a> LazyValue<'a> {
     /// What operands have made.
     pub(super) fn folded(value: &'a FoldedValue) -> LazyValue<'a> {
         match value.get() {
-            Ok(bytes) => LazyValue(Inner::Here(bytes, Direction::Forward)),
+            Ok(bytes) => LazyValue(Inner::Made(bytes)),
             Err(e) => LazyValue(Inner::Failed(e)),
         }
     }
@@ -132,6 +134,7 @@ impl<'a> LazyValue<'a> {
                 }
                 Ok(bytes)
             }
+            Inner::Made(bytes) => Ok(bytes),
             Inner::Failed(e) => Err(e.clone()),
             Inner::Apart { sources, reader, engine, .. } => reader.read(sources, engine),
         }
@@ -141,7 +144,7 @@ impl<'a> LazyValue<'a> {
     #[inline(always)]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Inner::Here(bytes, _) => bytes.len(),
+            Inner::Here(bytes, _) | Inner::Made(bytes) => bytes.len(),
             Inner::Failed(_) => 0,
             Inner::Apart { len, .. } => *len,
         }

@@ -1,8 +1,9 @@
 //! Giving space back: cutting the file's end, punching holes, and moving the tail down (`relocate.rs`).
 
+use super::compaction::closing::pick_for_closing;
 use super::compaction::install::Installer;
 use super::compaction::merges::Merges;
-use super::compaction::pick::{MergeJob, pick_for_closing, pick_idle};
+use super::compaction::pick::{MergeJob, pick_idle};
 use super::compaction::turns::Taken;
 use super::flush::Flush;
 use super::relief::{RoomMaker, no_matter};
@@ -11,6 +12,7 @@ use super::state::TableState;
 use crate::base::error::{Error, Result};
 use crate::log::Log;
 use crate::space::Space;
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -187,25 +189,33 @@ impl<'a> Reclaimer<'a> {
         dropped
     }
 
-    /// Does the short merges that are due, so that the next handle finds few levels. What there is no room
-    /// for, or is damaged, stays as it is. REQUIRES: merges are held back.
+    /// Merges full tiers, so that the next handle finds few levels: first in the tables that have most. What
+    /// there is no room for, or is damaged, stays as it is. REQUIRES: merges are held back.
     fn merge_full_tiers(&self) -> Result<()> {
-        let merges = self.flush.merges;
-        let state = merges.installer.state;
-        let tables: Vec<u32> = state.load().tables.with_runs().map(|t| t.id).collect();
-        let mut merged = false;
-        for id in tables {
+        let Merges { checkpoints, installer, .. } = self.flush.merges;
+        let state = installer.state;
+        let levels = |t: &Arc<TableState>| (t.levels.len(), t.id);
+        let mut tables: Vec<(usize, u32)> = state.load().tables.with_runs().map(levels).collect();
+        tables.sort_unstable_by_key(|&(levels, _)| Reverse(levels));
+        let (mut spent, mut unnamed) = (0u64, 0u64);
+        for (_, id) in tables {
             for _ in 0..ROUNDS_MAX {
-                let due = |t: &Arc<TableState>| pick_for_closing(t, &merges.sizes());
+                let due = |t: &Arc<TableState>| pick_for_closing(t, &self.flush.merges.sizes(), spent);
                 let Some(job) = state.load().table(id).ok().and_then(due) else { break };
-                match merges.run(MergeJob { closing: true, together: true, ..job }) {
-                    Ok(_) => merged = true,
+                let bytes: u64 = job.inputs.iter().map(|l| l.bytes()).sum();
+                unnamed += bytes;
+                match self.flush.merges.run(job) {
                     Err(Error::NoSpace { .. } | Error::Corrupt { .. }) => break,
-                    Err(e) => return Err(e),
+                    done => drop(done?),
+                }
+                spent += bytes;
+                if unnamed > STEP_BYTES {
+                    unnamed = 0;
+                    no_matter(checkpoints.write())?;
                 }
             }
         }
-        if merged { merges.checkpoints.write() } else { Ok(()) }
+        if unnamed > 0 { no_matter(checkpoints.write()) } else { Ok(()) }
     }
 
     /// Writes anew what keeps more dead bytes than may be. A table for which there is no room is left as it

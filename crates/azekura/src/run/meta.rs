@@ -178,6 +178,9 @@ impl Meta {
         fence.index();
         let units =
             if r.u8()? == 0 { None } else { Some((0..n).map(|_| r.u32()).collect::<Result<Vec<u32>>>()?) };
+        if n == 0 && units.is_some() {
+            return Err(bad("units of no pages"));
+        }
         let ascending = units.as_ref().is_none_or(|u| u.windows(2).all(|w| w[0] < w[1]));
         let last = units.as_ref().map_or(n, |u| u.last().map_or(0, |&x| usize_of(x) + 1));
         if !ascending || last > usize_of(units_total) {
@@ -210,7 +213,9 @@ fn count_buckets(heads: &[u64]) -> (Vec<u32>, Density) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::label::Origin;
     use super::*;
+    use crate::base::key::TableKind;
 
     #[test]
     fn pages_are_found_however_the_fence_lies() {
@@ -232,6 +237,15 @@ mod tests {
                 assert_eq!(meta.page_of(SortKey::new(&k.to_be_bytes())), expected, "{k} in {heads:?}");
             }
         }
+    }
+
+    #[test]
+    fn units_without_pages_are_refused() {
+        let origin = Origin { table: 1, kind: TableKind::Ordered, name: "t".into(), newest: 0, oldest: true };
+        let label = Label { file_id: 1, hash_seed: 2, run: 3, origin, covers: Ranges::default() };
+        let encoded = |units| Meta::new(&[], units, Ranges::default()).encode(7, &label);
+        assert!(Meta::decode(&encoded(None), 7, 0, 9).is_ok());
+        assert!(Meta::decode(&encoded(Some(Vec::new())), 7, 0, 9).is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::format::page::Page;
 use crate::memtable::active::{ActiveCursor, Entry};
 use crate::run::{HeldPage, Run};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A place before the first or after the last record.
@@ -33,7 +34,7 @@ pub(super) struct LevelFeed {
     pub(super) run: usize,
     /// How far a seek has come.
     pub(super) sought: Option<Sought>,
-    /// Borrows from the cursor's state.
+    /// Borrows from the cursor's view.
     pub(super) level: &'static Level,
 }
 
@@ -64,12 +65,20 @@ impl LevelFeed {
         (self.since, self.asked, self.sought) = (None, 0..0, None);
     }
 
-    /// The first step of a seek: finds the page by the fence, and asks the processor for its guide.
-    pub(super) fn find_page(&mut self, key: SortKey<'_>) -> Result<()> {
-        let run = self.level.place_for(key);
+    /// The first step of a seek: finds the page by the fence, and asks the processor for its guide. A walk
+    /// forward does not touch a partition that ends below the key.
+    pub(super) fn find_page(&mut self, key: SortKey<'_>, to: Direction) -> Result<()> {
+        let mut run = self.level.place_for(key);
+        let ends_below = |r: &Arc<Run>| r.info.max.as_slice() < key.bytes;
+        if to == Direction::Forward && self.level.runs.get(run).is_some_and(ends_below) {
+            run += 1;
+        }
         let Some(r) = self.level.runs.get(run) else { return Ok(()) };
-        let page = r.meta()?.page_of(key).unwrap_or(0);
-        r.prefetch_page(page);
+        let meta = r.meta()?;
+        let page = meta.page_of(key).unwrap_or(0);
+        if page < meta.pages() {
+            r.prefetch_page(page);
+        }
         self.sought = Some(Sought { run, page, guess: 0 });
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 /// A thread keeps as many batches, of no more bytes each.
 const BATCHES_MAX: usize = 32;
-const BATCH_BYTES_MAX: usize = 16 << 10;
+const BATCH_BYTES_MAX: usize = 8 << 10;
 
 thread_local! {
     static SPARE: Cell<Vec<Unpacked>> = const { Cell::new(Vec::new()) };

@@ -2,6 +2,7 @@
 //! `guards`, whose turn it is. `run` does one: `output` is what it writes, `prefix` what of its inputs goes
 //! meanwhile, and `install` puts the result in place.
 
+pub(super) mod closing;
 pub(super) mod compactor;
 pub(super) mod guards;
 pub(super) mod install;

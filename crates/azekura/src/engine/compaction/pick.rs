@@ -1,11 +1,11 @@
 //! Choosing what to merge next: a pure function of the levels of a table.
 //!
 //! Levels stand newest first. Flushes make runs of the lowest tier. Eight of a tier become one of the next,
-//! eight times as large. Runs that are more than eight times as large as all that is newer are left out. So
-//! programs that put a record and end do not write a table of a few memtables anew each time. The oldest
-//! run, the bottom, takes in all that is above it when that is estimated to hide half of it. So the file is
-//! at most half garbage, however long the table is overwritten, and loads of new keys never rewrite the
-//! bottom before its turn. When nothing happens, everything is merged into one run for readers.
+//! eight times as large. The oldest of them are left out while they are more than eight times as large as
+//! all that is newer. So programs that put a record and end do not write a table of a few memtables anew each
+//! time. The oldest run, the bottom, takes in all that is above it when that is estimated to hide half of it.
+//! So the file is at most half garbage, however long the table is overwritten, and loads of new keys never
+//! rewrite the bottom before its turn. When nothing happens, everything is merged into one run for readers.
 
 use super::sizes::partition_bytes;
 use crate::engine::state::{Level, State, TableState};
@@ -22,9 +22,6 @@ const GARBAGE_PART: f64 = 0.5;
 /// Partitions smaller than this part of what a merge would make are joined when many have come side by side.
 pub(in crate::engine) const SMALL_PARTITION_PART: u64 = 16;
 const SMALL_PARTITIONS: usize = 16;
-/// Closing merges no more than this at once, large values aside, unless a table has many levels.
-const CLOSING_BYTES_MAX: u64 = 8 << 20;
-const LEVELS_MANY: usize = 4 * FAN_IN;
 /// Idle time writes a table anew when this part of it has likely expired.
 const PAST_PART: u64 = 4;
 
@@ -98,6 +95,11 @@ fn tier_of(bytes: u64, flush_bytes: u64) -> u32 {
     tier
 }
 
+/// On a nearly full disk each run makes a merge of all need more room.
+pub(super) fn fan_in(few_runs: bool) -> usize {
+    if few_runs { TIGHT_FAN_IN } else { FAN_IN }
+}
+
 fn class_of(inputs: &[Arc<Level>], flush_bytes: u64) -> usize {
     let total: u64 = inputs.iter().map(|l| l.bytes()).sum();
     match total / flush_bytes.max(1) {
@@ -133,9 +135,8 @@ pub(in crate::engine) fn pick(
     if let Some(job) = past_levels(table, now, &busy).filter(|_| class == 0) {
         return Some(job);
     }
-    // On a nearly full disk each run makes a merge of all need more room.
-    let fan_in = if few_runs { TIGHT_FAN_IN } else { FAN_IN };
-    let full = full_tiers(levels, flush_bytes, fan_in, &busy);
+    let sizes: Vec<Option<u64>> = levels.iter().map(|l| (!busy(l)).then(|| l.bytes())).collect();
+    let full = full_tiers(&sizes, flush_bytes, fan_in(few_runs));
     if let Some(job) = full.into_iter().find_map(|(from, to)| make(from, to)) {
         return Some(job);
     }
@@ -176,30 +177,6 @@ pub(in crate::engine) fn pick_idle(
     (due && !levels.iter().any(busy)).then(|| MergeJob::new(table.id, levels.to_vec(), true))
 }
 
-/// The merge of a full tier that closing does, or the newest part of it that is short. So a table has few
-/// levels, however many programs have put a record each: most of these end before a thread has merged.
-pub(in crate::engine) fn pick_for_closing(table: &TableState, sizes: &Sizes) -> Option<MergeJob> {
-    let levels = &table.levels;
-    let fan_in = if sizes.few_runs { TIGHT_FAN_IN } else { FAN_IN };
-    let bytes_max = if levels.len() > LEVELS_MANY { u64::MAX } else { CLOSING_BYTES_MAX };
-    let short = |(from, to): (usize, usize)| {
-        let to = from + prefix_within(levels[from..to].iter().map(|l| l.bytes()), bytes_max);
-        let inputs = &levels[from..to];
-        let is_due = inputs.len() >= fan_in && class_of(inputs, sizes.flush_bytes) == 0;
-        is_due.then(|| MergeJob::new(table.id, inputs.to_vec(), to == levels.len()))
-    };
-    full_tiers(levels, sizes.flush_bytes, fan_in, |_| false).into_iter().find_map(short)
-}
-
-/// How many of the first sizes are `max` together at most.
-fn prefix_within(sizes: impl Iterator<Item = u64>, max: u64) -> usize {
-    let sums = sizes.scan(0u64, |sum, bytes| {
-        *sum = sum.saturating_add(bytes);
-        Some(*sum)
-    });
-    sums.take_while(|&sum| sum <= max).count()
-}
-
 /// Whether a merge of this class, or of idle time, is due. Merges under way are ignored.
 pub(in crate::engine) fn is_due(state: &State, class: usize, sizes: &Sizes, idle: bool) -> bool {
     let due = |t: &Arc<TableState>| {
@@ -210,27 +187,22 @@ pub(in crate::engine) fn is_due(state: &State, class: usize, sizes: &Sizes, idle
 }
 
 /// Where `fan_in` or more contiguous runs of one tier stand, the lowest tier first. Smaller ones among them
-/// are taken along. A run that is being merged ends such a stretch. It gets smaller as it is read up, and
-/// would else seem to belong to what has come since.
-fn full_tiers(
-    levels: &[Arc<Level>],
-    flush_bytes: u64,
-    fan_in: usize,
-    busy: impl Fn(&Arc<Level>) -> bool,
-) -> Vec<(usize, usize)> {
-    let tiers: Vec<Option<u32>> =
-        levels.iter().map(|l| (!busy(l)).then(|| tier_of(l.bytes(), flush_bytes))).collect();
-    let grows = |(from, to): (usize, usize)| {
-        let bytes: Vec<u64> = levels[from..to].iter().map(|l| l.bytes()).collect();
-        let len = without_large(&bytes, FAN_IN as u64);
+/// are taken along, and the oldest are left out while they are much larger than all that is newer. A run that
+/// is being merged, which has no size, ends such a stretch. It gets smaller as it is read up, and would else
+/// seem to belong to what has come since.
+pub(super) fn full_tiers(sizes: &[Option<u64>], flush_bytes: u64, fan_in: usize) -> Vec<(usize, usize)> {
+    let tiers: Vec<Option<u32>> = sizes.iter().map(|size| size.map(|b| tier_of(b, flush_bytes))).collect();
+    let trimmed = |(from, to): (usize, usize)| {
+        let bytes: Vec<u64> = sizes[from..to].iter().flatten().copied().collect();
+        let len = without_large(&bytes, fan_in as u64);
         (len >= fan_in).then_some((from, from + len))
     };
-    stretches(&tiers, fan_in).into_iter().filter_map(grows).collect()
+    stretches(&tiers, fan_in).into_iter().filter_map(trimmed).collect()
 }
 
 /// How many sizes are left, newest first, without the oldest that are more than `factor` times as large as
 /// all newer ones together.
-fn without_large(bytes: &[u64], factor: u64) -> usize {
+pub(super) fn without_large(bytes: &[u64], factor: u64) -> usize {
     let mut newer = bytes.iter().copied().fold(0, u64::saturating_add);
     let is_large = |&bytes: &&u64| {
         newer = newer.saturating_sub(*bytes);
@@ -292,28 +264,7 @@ fn are_small(sizes: impl Iterator<Item = u64> + Clone, joined: usize, flush_byte
 
 #[cfg(test)]
 mod tests {
-    use super::{FAN_IN, are_small, prefix_within, stretches, without_large};
-
-    /// Sessions of all sizes, each of which leaves a run. The bottom is 4 MB, as runs of a tier may be.
-    #[test]
-    fn short_sessions_leave_few_runs_and_write_them_a_few_times() {
-        for session in [100u64, 1 << 10, 20 << 10, 200 << 10, 2 << 20] {
-            let (mut runs, mut written) = (vec![4_000_000u64], 0);
-            for n in 0..20_000 {
-                // Not all are alike.
-                runs.insert(0, session + session * (n % 7) / 3);
-                let len = without_large(&runs, FAN_IN as u64);
-                if runs.len() >= FAN_IN && len >= FAN_IN {
-                    let bytes = runs.drain(..len).sum();
-                    runs.insert(0, bytes);
-                    written += bytes;
-                }
-                assert!(runs.len() <= FAN_IN + 3, "{session}: {runs:?}");
-            }
-            let put: u64 = runs.iter().sum();
-            assert!(written < put * 20, "{session}: {} times", written / put);
-        }
-    }
+    use super::{are_small, stretches, without_large};
 
     #[test]
     fn what_is_large_is_left_out_from_the_oldest_on() {
@@ -323,8 +274,6 @@ mod tests {
         assert_eq!(without_large(&[100, 1, 1, 1], 8), 4);
         assert_eq!(without_large(&[u64::MAX, u64::MAX], 8), 0);
         assert_eq!((without_large(&[5], 8), without_large(&[], 8)), (0, 0));
-        assert_eq!(prefix_within([3, 4, 5].into_iter(), 7), 2);
-        assert_eq!(prefix_within([3, u64::MAX, 5].into_iter(), u64::MAX), 3);
     }
 
     #[test]

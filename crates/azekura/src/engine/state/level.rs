@@ -175,8 +175,10 @@ impl Level {
     /// The place of the last partition that begins at or below a key, or of the first one.
     #[inline(always)]
     pub(crate) fn place_for(&self, key: SortKey<'_>) -> usize {
+        if self.runs.len() < 2 {
+            return 0;
+        }
         match self.bounds.lower_bound(key) {
-            _ if self.runs.len() < 2 => 0,
             (i, true) => i,
             (i, false) => i.saturating_sub(1),
         }
