@@ -199,16 +199,20 @@ impl<'a> Reclaimer<'a> {
         tables.sort_unstable_by_key(|&(levels, _)| Reverse(levels));
         let (mut spent, mut unnamed) = (0u64, 0u64);
         for (_, id) in tables {
+            let mut too_much = 0;
             for _ in 0..ROUNDS_MAX {
-                let due = |t: &Arc<TableState>| pick_for_closing(t, &self.flush.merges.sizes(), spent);
+                let sizes = self.flush.merges.sizes();
+                let due = |t: &Arc<TableState>| pick_for_closing(t, &sizes, spent + too_much);
                 let Some(job) = state.load().table(id).ok().and_then(due) else { break };
                 let bytes: u64 = job.inputs.iter().map(|l| l.bytes()).sum();
                 unnamed += bytes;
                 match self.flush.merges.run(job) {
-                    Err(Error::NoSpace { .. } | Error::Corrupt { .. }) => break,
-                    done => drop(done?),
+                    // A quarter may find room.
+                    Err(Error::NoSpace { .. }) => too_much += bytes - bytes / 4,
+                    Err(Error::Corrupt { .. }) => break,
+                    Err(e) => return Err(e),
+                    Ok(_) => spent += bytes,
                 }
-                spent += bytes;
                 if unnamed > STEP_BYTES {
                     unnamed = 0;
                     no_matter(checkpoints.write())?;

@@ -2,15 +2,17 @@
 //!
 //! Programs that put some records and end leave a run each, and most of them end before a thread has merged
 //! any. So closing merges full tiers, up to 8 MiB in all. A table in which that was not enough has many
-//! levels by then. For each eight of them it may be four times as much, and from 32 on whatever tiers they
-//! are of. So the number of levels is bounded by the logarithm of the table's size, and most closes take no
-//! longer.
+//! levels by then. For each eight of them it may be four times as much, up to 512 MiB, and from 32 on
+//! whatever tiers they are of. So most closes take no longer, and the number of levels is bounded by the
+//! logarithm of the table's size until it is some gigabytes. What is larger is left to sessions that last.
 
 use super::pick::{MergeJob, Sizes, fan_in, full_tiers, without_large};
 use crate::engine::state::TableState;
 
 /// What one close may merge, large values aside, where tables have few levels.
 const BYTES_MAX: u64 = 8 << 20;
+/// The same, however many they have. It takes a second or two.
+const BYTES_MOST: u64 = 512 << 20;
 /// A table may have so many. For each as many more, closing may merge `1 << GROWTH_BITS` times as much.
 const LEVELS_FEW: usize = 16;
 const LEVELS_STEP: usize = 8;
@@ -45,7 +47,7 @@ fn stretch(sizes: &[u64], flush_bytes: u64, fan_in: usize, spent: u64) -> Option
 fn bytes_max(levels: usize) -> u64 {
     let steps = levels.saturating_sub(LEVELS_FEW).div_ceil(LEVELS_STEP);
     1u64.checked_shl(u32::try_from(steps * GROWTH_BITS).unwrap_or(u32::MAX))
-        .map_or(u64::MAX, |times| BYTES_MAX.saturating_mul(times))
+        .map_or(BYTES_MOST, |times| BYTES_MAX.saturating_mul(times).min(BYTES_MOST))
 }
 
 /// How many of the first sizes are `max` together at most.
@@ -74,13 +76,13 @@ mod tests {
     /// A run takes two blocks at least.
     const RUN_BYTES_MIN: u64 = 8 << 10;
 
-    /// Sessions that put about `session` bytes each into a table that has `runs`.
-    fn sessions(session: u64, runs: &[u64], flush_bytes: u64, fan_in: usize) -> Seen {
+    /// Sessions that put `session` bytes each, or about as many if they are `varied`, into a table that has
+    /// `runs`.
+    fn sessions(session: u64, varied: bool, runs: &[u64], flush_bytes: u64, fan_in: usize) -> Seen {
         let (mut runs, mut seen) = (runs.to_vec(), Seen::default());
         let size = |bytes: u64| bytes.max(RUN_BYTES_MIN);
         for n in 0..2000 {
-            // Not all are alike.
-            let put = session + session * (n % 7) / 3;
+            let put = if varied { session + session * (n % 7) / 3 } else { session };
             runs.insert(0, put);
             seen.put += size(put);
             let mut spent = 0;
@@ -100,26 +102,36 @@ mod tests {
 
     #[test]
     fn sessions_of_any_size_leave_few_levels_and_merge_each_byte_a_few_times() {
-        for session in [100, 8 << 10, 100 << 10, 900 << 10, 1100 << 10, 3500 << 10, 16 << 20] {
+        for session in [100, 8 << 10, 100 << 10, 900 << 10, 1100 << 10, 3500 << 10] {
             for runs in [&[5 << 20][..], &[20 << 20, 20 << 20], &[300 << 20, 1 << 30], &[]] {
                 for (flush_bytes, fan_in) in [(1 << 20, 8), (8 << 20, 8), (32 << 20, 8), (32 << 20, 4)] {
-                    let seen = sessions(session, runs, flush_bytes, fan_in);
-                    let what = format!("{session}, {runs:?}, {flush_bytes}, {fan_in}: {seen:?}");
-                    assert!(seen.levels <= 48, "{what}");
-                    assert!(seen.merged <= seen.put * 10, "{what}");
-                    assert!(session > 8 << 10 || seen.levels <= 18, "{what}");
-                    assert!(session > 8 << 10 || seen.at_once <= BYTES_MAX * 4, "{what}");
-                    assert!(session > 100 || seen.levels <= 10 && seen.at_once <= BYTES_MAX, "{what}");
+                    for varied in [false, true] {
+                        let seen = sessions(session, varied, runs, flush_bytes, fan_in);
+                        let what =
+                            format!("{session}, {varied}, {runs:?}, {flush_bytes}, {fan_in}: {seen:?}");
+                        assert!(seen.levels <= 60 && seen.at_once <= BYTES_MOST, "{what}");
+                        assert!(seen.merged <= seen.put * 16, "{what}");
+                        assert!(session > 8 << 10 || seen.levels <= 20, "{what}");
+                        assert!(session > 8 << 10 || seen.at_once <= BYTES_MAX * 4, "{what}");
+                        assert!(session > 100 || seen.levels <= 12 && seen.at_once <= BYTES_MAX, "{what}");
+                    }
                 }
             }
         }
     }
 
+    /// Larger sessions may leave more levels, one for as much as a close may merge. No close takes longer.
+    #[test]
+    fn large_sessions_are_merged_as_far_as_a_close_may() {
+        let seen = sessions(16 << 20, true, &[], 32 << 20, 8);
+        assert!(seen.at_once <= BYTES_MOST, "{seen:?}");
+        assert!((seen.levels as u64) < 60 + seen.put / (BYTES_MOST / 4), "{seen:?}");
+    }
+
     #[test]
     fn many_levels_may_cost_more() {
         let mib = |levels| bytes_max(levels) >> 20;
-        assert_eq!([8, 16, 17, 24, 25, 33].map(mib), [8, 8, 32, 32, 128, 512]);
-        assert_eq!(bytes_max(usize::MAX / 4), u64::MAX);
+        assert_eq!([8, 16, 17, 24, 25, 33, 41, usize::MAX / 4].map(mib), [8, 8, 32, 32, 128, 512, 512, 512]);
     }
 
     #[test]

@@ -85,6 +85,13 @@ impl Place {
 /// One cursor goes here and there, so that what it has kept of the last place is met in the next one.
 #[test]
 fn one_cursor_seeks_and_steps_at_random() {
+    for removes in [false, true] {
+        seek_and_step_at_random(removes);
+    }
+}
+
+/// While a range is removed in memory, each step looks at all sources.
+fn seek_and_step_at_random(removes: bool) {
     let db = database();
     let table = db.create_table("gaps", TableKind::Ordered).unwrap();
     let mut model = Model::new();
@@ -99,8 +106,11 @@ fn one_cursor_seeks_and_steps_at_random() {
         db.flush().unwrap();
     }
     put((1050..5250).step_by(90), b'm');
-    table.remove_range(3050u64.to_be_bytes()..3100u64.to_be_bytes()).unwrap();
-    model.retain(|key, _| !(3050u64.to_be_bytes().to_vec()..3100u64.to_be_bytes().to_vec()).contains(key));
+    if removes {
+        let (start, end) = (3050u64.to_be_bytes(), 3100u64.to_be_bytes());
+        table.remove_range(start..end).unwrap();
+        model.retain(|key, _| !(start.to_vec()..end.to_vec()).contains(key));
+    }
     let (mut cursor, mut place, mut x) = (table.cursor().unwrap(), Place::before(&[]), 1u64);
     for n in 0..20_000 {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
@@ -132,4 +142,17 @@ fn seeks_pass_over_partitions_without_pages() {
     for i in [0, 199, 200, 201, 300, 399, 400, 401, 999, 1000] {
         check(&table, &model, &u64::to_be_bytes(i));
     }
+}
+
+/// A seek forward above all keys of a level reads nothing of it.
+#[test]
+fn seeks_above_a_level_do_not_read_it() {
+    let db = database();
+    let table = db.open_table("t").unwrap();
+    table.put(2000u64.to_be_bytes(), "above").unwrap();
+    assert_eq!(taken(&table, &1500u64.to_be_bytes(), true).len(), 1);
+    let is_read = || bottom(&db.engine.state.load()).runs.iter().any(|run| run.is_read());
+    assert!(!is_read());
+    assert_eq!(taken(&table, &1500u64.to_be_bytes(), false).len(), 30);
+    assert!(is_read());
 }
