@@ -19,6 +19,7 @@ use crate::log::Log;
 use crate::run::Run;
 use crate::space::{Extent, Space};
 use crate::values::Segment;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Smaller parts are not worth a place of their own. The second size is for where the first has left too many
@@ -177,6 +178,7 @@ impl<'a> Relocator<'a> {
         let mut parts = level.runs.clone();
         let info = RunInfo { extents: relocated(&run.info.extents, n, &copied), ..run.info.clone() };
         let replaced = self.outlet.open_run(info).and_then(|next| {
+            next.know_as(run, &moved_bytes(&run.info.extents, n, &copied));
             parts[place] = Arc::new(next);
             let fresh =
                 Arc::new(Level::new(parts.clone(), level.updates, level.newest)?.joined_by(level.joined));
@@ -317,6 +319,12 @@ fn last_run(state: &State) -> Option<LastRun<'_>> {
 /// Which of some extents stands highest.
 fn highest(extents: &[Extent]) -> usize {
     extents.iter().enumerate().max_by_key(|(_, e)| e.offset).map_or(0, |(n, _)| n)
+}
+
+/// Which bytes of something were moved, of whose extent `n` these parts have moved, from its end on.
+fn moved_bytes(extents: &[Extent], n: usize, parts: &[(Extent, Extent)]) -> Range<u64> {
+    let end = extents[..=n].iter().map(|e| e.len).sum::<u64>();
+    end - parts.iter().map(|p| p.0.len).sum::<u64>()..end
 }
 
 /// The extents of something of whose extent `n` these parts have moved, from its end on.

@@ -175,6 +175,11 @@ impl KnownPages {
     /// no memory for it, or if another thread is writing it.
     pub(super) fn keep_guide(&self, page: u32, guide: Guide) -> Option<&Guide> {
         self.guides.checked.fetch_add(1, Ordering::Relaxed);
+        self.put_guide(page, guide)
+    }
+
+    /// As `keep_guide`, of a page that was found whole before.
+    pub(super) fn put_guide(&self, page: u32, guide: Guide) -> Option<&Guide> {
         let parts = self.parts.get_or_init(|| Parts::new(self.pages));
         let state = parts.states.get(usize_of(page))?;
         let Some(chunk) = self.chunk(parts, usize_of(page) / CHUNK) else {

@@ -160,7 +160,7 @@ impl Run {
     }
 
     /// The first unit of the fence's entry `page`, and how many there are.
-    fn place_of(&self, meta: &Meta, page: usize) -> (u32, usize) {
+    pub(super) fn place_of(&self, meta: &Meta, page: usize) -> (u32, usize) {
         let unit = meta.unit_of(page);
         let end = if page + 1 < meta.pages() { meta.unit_of(page + 1) } else { self.info.units };
         (unit, usize_of(end - unit))

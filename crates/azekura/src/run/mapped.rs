@@ -21,7 +21,7 @@ use crate::format::page::{TAIL_BYTES, check, corrupt_page, units_max, units_of, 
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 thread_local! {
     /// The buffer into which this thread reads what it checks. It grows to the largest page.
@@ -55,7 +55,7 @@ impl Run {
 
     /// Remembers where the run begins, if it is in one piece: lookups then need not ask for the place of each
     /// page.
-    fn find_first(&self, pages: &MappedPages) {
+    pub(super) fn find_first(&self, pages: &MappedPages) {
         let len = self.info.meta_at();
         if let Some((offset, _)) = self.stretch(0).filter(|(_, together)| *together >= len) {
             let first = usize::try_from(len).ok().and_then(|len| pages.mapping.at(offset, len));
@@ -195,12 +195,9 @@ impl Run {
 
     #[cold]
     #[inline(never)]
-    fn check_filter(&self, pages: &MappedPages, page: u32) -> Result<()> {
+    pub(super) fn check_filter(&self, pages: &MappedPages, page: u32) -> Result<()> {
         with_buffer(PAGE_BYTES, |buffer| self.load_filter(page, buffer))?;
-        let none = || (0..pages.filter_pages).map(|_| AtomicBool::new(false)).collect();
-        if let Some(checked) = pages.filter.get_or_init(none).get(usize_of(page)) {
-            checked.store(true, Ordering::Relaxed);
-        }
+        pages.note_filter(page);
         Ok(())
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod label;
 mod lookup;
 mod mapped;
 pub(crate) mod meta;
+mod moved;
 pub(crate) mod reader;
 mod standing;
 pub(crate) mod writer;

@@ -1,7 +1,7 @@
 //! A run's pages where they stand in the mapped file: what is known of them, and what holders get.
 
 use super::known::{Guides, KnownPages};
-use crate::base::codec::usize_of64;
+use crate::base::codec::{usize_of, usize_of64};
 use crate::base::prefetch::prefetch_line;
 use crate::format::guide::Guide;
 use crate::format::page::Page;
@@ -83,6 +83,14 @@ impl MappedPages {
         let (first, filter) = (AtomicPtr::default(), OnceLock::new());
         let data = KnownPages::new(units, guides);
         MappedPages { mapping, first, data, filter, filter_pages, entered: Entered::default() }
+    }
+
+    /// Notes that a page of the filter was found whole.
+    pub(super) fn note_filter(&self, page: u32) {
+        let none = || (0..self.filter_pages).map(|_| AtomicBool::new(false)).collect();
+        if let Some(checked) = self.filter.get_or_init(none).get(usize_of(page)) {
+            checked.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether the system has entered a range of the run, whose pages have `run_bytes`, into the mapping.

@@ -183,6 +183,37 @@ fn readers_of_the_mapping_read_on_while_the_file_moves_under_them() {
     }
 }
 
+/// Pages that were checked are not checked again by readers when they have moved, or others of their run.
+#[test]
+fn what_is_known_of_pages_moves_with_them() {
+    for kind in [TableKind::Ordered, TableKind::Hash] {
+        let path = path(&format!("known-{kind:?}"));
+        let db = options(true).memory_bytes(256 << 20).open(&path).unwrap();
+        let gone = db.create_table("gone", kind).unwrap();
+        let t = db.create_table("t", kind).unwrap();
+        // Holes of less than the run.
+        gone.put_many((0..4_000).map(|i| (key(i), [i as u8; 1000]))).unwrap();
+        db.flush().unwrap();
+        t.put_many((0..RECORDS).map(|i| (key(i), value(i)))).unwrap();
+        db.flush().unwrap();
+        reads_everything(&t);
+        let before = db.stats();
+        db.drop_table("gone").unwrap();
+        drop(gone);
+        db.shrink(|_| {}).unwrap();
+        let moved = db.stats();
+        assert!(before.file_bytes - moved.file_bytes > 3 << 20, "{before:?}, {moved:?}");
+        reads_everything(&t);
+        assert_eq!(db.stats().cache_misses, moved.cache_misses, "checked by readers");
+        let checked = moved.cache_misses - before.cache_misses;
+        assert!(checked > 0 && checked < before.cache_misses, "{checked} of {} pages", before.cache_misses);
+        assert!(db.check(|_| {}).unwrap().problems.is_empty());
+        drop(t);
+        db.close().unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 /// Opening that finds no room for a copy of the log tries another way, and has the file's lock after that.
 #[test]
 fn opening_on_a_full_disk_keeps_the_lock() {
