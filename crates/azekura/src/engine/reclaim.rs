@@ -156,13 +156,13 @@ impl<'a> Reclaimer<'a> {
         if go_on() && values.close_at(space.end())? {
             values.sync()?;
         }
-        self.fill_holes(go_on)?;
+        self.fill_holes(self.relocator(space.end()), go_on)?;
         self.room_maker().trim()
     }
 
-    fn fill_holes(&self, go_on: impl Fn() -> bool) -> Result<()> {
+    fn fill_holes(&self, mut relocator: Relocator<'_>, go_on: impl Fn() -> bool) -> Result<()> {
         let Merges { checkpoints, installer: Installer { checkpointer, .. }, .. } = self.flush.merges;
-        self.relocator(self.space().end()).move_while(&go_on)?;
+        relocator.move_while(&go_on)?;
         // A manifest that ends the file goes lower with the next checkpoint.
         for _ in 0..2 {
             if go_on() && checkpointer.manifest_ends_the_file() {
@@ -185,7 +185,8 @@ impl<'a> Reclaimer<'a> {
         }
         values.close_open()?;
         values.sync()?;
-        self.fill_holes(|| is_loose(self.space()))?;
+        let relocator = self.relocator(self.space().end()).for_nobody();
+        self.fill_holes(relocator, || is_loose(self.space()))?;
         dropped
     }
 

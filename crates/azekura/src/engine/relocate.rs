@@ -56,6 +56,8 @@ pub(super) struct Relocator<'a> {
     logs: u32,
     /// Bytes of runs that were moved since the last checkpoint.
     unnamed: u64,
+    /// Whether readers may come to what was moved.
+    for_readers: bool,
 }
 
 /// A run of the state and the highest of its extents.
@@ -90,7 +92,13 @@ impl<'a> Relocator<'a> {
             step: STEP_BYTES_MAX,
             logs: LOG_MOVES_MAX,
             unnamed: 0,
+            for_readers: true,
         }
+    }
+
+    /// The same for a file that is being closed.
+    pub(super) fn for_nobody(self) -> Relocator<'a> {
+        Relocator { for_readers: false, ..self }
     }
 
     /// Moves the tail as far down as it goes. `say` is told where the file ends, first and after each step.
@@ -178,14 +186,16 @@ impl<'a> Relocator<'a> {
         let mut parts = level.runs.clone();
         let info = RunInfo { extents: relocated(&run.info.extents, n, &copied), ..run.info.clone() };
         let replaced = self.outlet.open_run(info).and_then(|next| {
-            next.know_as(run, &moved_bytes(&run.info.extents, n, &copied));
+            if self.for_readers {
+                next.know_as(run, &moved_bytes(&run.info.extents, n, &copied))?;
+            }
             parts[place] = Arc::new(next);
             let fresh =
                 Arc::new(Level::new(parts.clone(), level.updates, level.newest)?.joined_by(level.joined));
             self.installer.replace(table, std::slice::from_ref(level), &[Some(fresh)], Vec::new())
         });
         if !matches!(replaced, Ok(true)) {
-            // Somebody was faster, or the copy cannot be read. Nobody has seen the copy.
+            // Somebody was faster, or the copy cannot be read, or is not whole. Nobody has seen the copy.
             self.free_copies(&copied);
             return replaced.map(|_| true);
         }
@@ -339,7 +349,30 @@ fn relocated(extents: &[Extent], n: usize, parts: &[(Extent, Extent)]) -> Vec<Ex
 
 #[cfg(test)]
 mod tests {
-    use super::{PAGE_BYTES, part_of};
+    use super::{Extent, PAGE_BYTES, moved_bytes, part_of, relocated};
+    use crate::space::scattered::stretch;
+
+    #[test]
+    fn what_was_moved_and_nothing_else_stands_elsewhere() {
+        let extents = [(80, 4), (10, 6), (40, 12), (0, 2)].map(|(offset, len)| Extent { offset, len });
+        let to = [30, 20, 70].map(|offset| Extent { offset, len: 3 });
+        for n in 0..extents.len() {
+            for parts in 1..=to.len().min(extents[n].len as usize / 3) {
+                let end = extents[n].offset + extents[n].len;
+                let from = |i: usize| Extent { offset: end - 3 * (i as u64 + 1), len: 3 };
+                let copied: Vec<_> = (0..parts).map(|i| (from(i), to[i])).collect();
+                let (moved, after) = (moved_bytes(&extents, n, &copied), relocated(&extents, n, &copied));
+                for at in 0..24 {
+                    let place = |extents: &[Extent]| stretch(extents, at).unwrap().0;
+                    let old = place(&extents);
+                    let goal = copied.iter().find(|(from, _)| (from.offset..from.offset + 3).contains(&old));
+                    let new = goal.map_or(old, |(from, to)| to.offset + (old - from.offset));
+                    assert_eq!(place(&after), new, "byte {at}, {parts} parts of extent {n}");
+                    assert_eq!(moved.contains(&at), new != old, "byte {at}, {parts} parts of extent {n}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_part_leaves_whole_pages_and_is_never_more_than_allowed() {

@@ -124,6 +124,11 @@ impl KnownPages {
         self.parts.get().is_some()
     }
 
+    /// From now on pages count as asked for.
+    pub(super) fn note_used(&self) {
+        self.parts.get_or_init(|| Parts::new(self.pages));
+    }
+
     /// How much memory the guides of all runs may take.
     pub(super) fn guides_bytes_max(&self) -> usize {
         self.guides.bytes_max
@@ -132,6 +137,20 @@ impl KnownPages {
     /// Whether there is memory for more guides.
     pub(super) fn has_room(&self) -> bool {
         self.guides.has_room()
+    }
+
+    /// Whether guides for all pages of the run would leave half of the memory for guides to others.
+    pub(super) fn leaves_half(&self) -> bool {
+        let bytes = usize_of(self.pages) * size_of::<Guide>();
+        self.guides.taken.load(Ordering::Relaxed) + bytes <= self.guides.bytes_max / 2
+    }
+
+    /// The kept guide of a page. Does not count as a use.
+    pub(super) fn kept(&self, page: u32) -> Option<&Guide> {
+        let parts = self.parts.get()?;
+        let is_kept = parts.states.get(usize_of(page))?.load(Ordering::Acquire) == GUIDED;
+        // SAFETY: the state is `GUIDED`.
+        if is_kept { unsafe { parts.guide(page) } } else { None }
     }
 
     /// What is known of a page, if it was checked. Counts as a use.
@@ -178,7 +197,8 @@ impl KnownPages {
         self.put_guide(page, guide)
     }
 
-    /// As `keep_guide`, of a page that was found whole before.
+    /// As `keep_guide`, of a page that was found whole before. REQUIRES: it stands where it stood then, and
+    /// in one piece.
     pub(super) fn put_guide(&self, page: u32, guide: Guide) -> Option<&Guide> {
         let parts = self.parts.get_or_init(|| Parts::new(self.pages));
         let state = parts.states.get(usize_of(page))?;

@@ -3,7 +3,8 @@
 //! A page is first read into a buffer of the thread, and checked there. A read reports an error where a touch
 //! of the mapping would end the process. Where the system has entered the page's stretch of the file into the
 //! mapping, which reports errors too, the page is checked in place. From then on (`known`) holders of the run
-//! use the page through the mapping. Nobody else is given the run's extents meanwhile.
+//! use the page through the mapping. Nobody else is given the run's extents meanwhile. What is known of a
+//! page that stays goes over to the run that succeeds when other parts are moved (`moved.rs`).
 //!
 //! A page that is not in one piece (it was moved in parts) is copied at each use.
 
@@ -82,8 +83,9 @@ impl Run {
     ) -> Option<PageHandle<'a>> {
         let known = pages.data.get(unit)?;
         let bytes = self.page_standing(pages, unit, units)?;
-        // SAFETY: the bytes were checked (`check_page`), and all columns of the page are in this piece. The
-        // run is borrowed as long as the result, so nobody is given its extents.
+        // SAFETY: the bytes were checked at this place (`check_page`, for this run or the one before it:
+        // `know_as`), and all columns of the page are in this piece. The run is borrowed as long as the
+        // result, so nobody is given its extents.
         let bytes: &'a [u8] = unsafe { bytes.as_ref() };
         let guide = match known {
             Known::Guide(guide) => GuideOf::Kept(guide),

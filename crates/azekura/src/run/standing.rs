@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 /// The pages of a run, in the file's mapping.
 pub(super) struct MappedPages {
     pub(super) mapping: Arc<FileMapping>,
-    /// Where the run begins in the mapping, if it is in one piece and was read from. Else null.
+    /// Where the run begins in the mapping, if it is in one piece and was asked for. Else null.
     pub(super) first: AtomicPtr<u8>,
     pub(super) data: KnownPages,
     /// Which pages of the filter were found whole.

@@ -39,6 +39,49 @@ fn a_run_that_cannot_be_moved_leaves_no_extent_behind() {
     assert_eq!(table.count().unwrap(), 4000);
 }
 
+/// A page was whole when it was read, and the copy of it is not: the copy is given up.
+#[test]
+fn a_run_whose_copy_is_not_whole_stays_where_it_is() {
+    use std::os::unix::fs::FileExt;
+    let path = std::env::temp_dir().join(format!("azekura-copy-{}.azk", std::process::id()));
+    let options = Options::new().background_merges(false).durability(Durability::Eventual);
+    let db = Db::open(&path, options.eventual_delay(Duration::from_secs(60))).unwrap();
+    let (hole, t) = (db.create_table("hole", TableKind::Hash), db.create_table("t", TableKind::Ordered));
+    let (hole, t) = (hole.unwrap(), t.unwrap());
+    for table in [&hole, &t] {
+        table.put_many((0..100_000u64).map(|i| (i.to_be_bytes(), (i * i).to_be_bytes()))).unwrap();
+        db.flush().unwrap();
+    }
+    let sum = || -> Result<u64, Error> {
+        let get = |i: u64| t.get(&i.to_be_bytes()).map(|value| u64::from(value.unwrap()[7]));
+        (0..100_000).map(get).sum()
+    };
+    let right = sum().unwrap();
+    db.drop_table("hole").unwrap();
+    drop(hole);
+    let engine = &db.engine;
+    wait_until(|| leaked(engine) == 0);
+    let extent = {
+        let state = engine.state.load();
+        let levels = state.tables.with_runs().flat_map(|t| t.levels.iter());
+        let runs = levels.flat_map(|level| level.runs.iter());
+        runs.flat_map(|run| run.info.extents.clone()).max_by_key(|e| e.offset).unwrap()
+    };
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, extent.offset + 5000).unwrap();
+    file.write_all_at(&[!byte[0]], extent.offset + 5000).unwrap();
+    let moved = engine.reclaimer().relocator(u64::MAX).move_tail();
+    assert!(matches!(moved, Err(Error::Corrupt { .. })), "{moved:?}");
+    assert_eq!(leaked(engine), 0);
+    file.write_all_at(&byte, extent.offset + 5000).unwrap();
+    assert!(engine.reclaimer().relocator(u64::MAX).move_tail().unwrap(), "when it is whole again");
+    assert_eq!(sum().unwrap(), right);
+    drop(t);
+    db.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// The database has so many runs that its manifest needs an extent of its own. The disk is full from any
 /// write of a flush on, the manifest's among them. It is refused, and done when there is room.
 #[test]
