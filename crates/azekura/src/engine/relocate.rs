@@ -125,7 +125,10 @@ impl<'a> Relocator<'a> {
     /// Moves what ends the file, or a part of it, into a hole. False if there is no such hole, or no more
     /// may be moved.
     pub(super) fn move_tail(&mut self) -> Result<bool> {
-        let moved = self.move_last()?;
+        // What was moved before a failure is named all the same.
+        let moved = self.move_last().inspect_err(|_| {
+            let _later = self.name_moved();
+        })?;
         if moved || self.unnamed == 0 {
             return Ok(moved);
         }

@@ -183,7 +183,7 @@ impl Run {
         Ok(PageHandle::Large(Arc::new(LargePage { bytes, guide })))
     }
 
-    /// Whether lookups or cursors have read from the run.
+    /// Whether lookups or cursors have read from the run, or from what it was before parts of it moved.
     pub(crate) fn is_read(&self) -> bool {
         match &self.pages {
             RunPages::Mapped(pages) => pages.data.is_used(),

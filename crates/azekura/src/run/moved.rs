@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering;
 
 impl Run {
     /// Takes over what is known of the pages of `before`. It is the same run, of which the bytes of `moved`
-    /// stand elsewhere. Of these the pages that were known are checked at their new place, and an error says
-    /// that one is not as it was. It is for before readers meet the run. Where the file is not mapped nothing
-    /// is taken over.
+    /// stand elsewhere. Known pages of these are checked at their new place, and an error says that one is
+    /// not as it was. It is for before readers meet the run, and a favour: nothing is taken over, nor
+    /// checked, where the file is not mapped, nor of pages without a kept guide.
     pub(crate) fn know_as(&self, before: &Run, moved: &Range<u64>) -> Result<()> {
         let (RunPages::Mapped(pages), RunPages::Mapped(known)) = (&self.pages, &before.pages) else {
             return Ok(());
@@ -23,8 +23,8 @@ impl Run {
         self.know_pages(pages, known, moved)
     }
 
-    /// Half of the memory for guides is left to others: readers may hold `before`, and runs before it, with
-    /// guides of their own. Nothing is taken over of pages that have no kept guide.
+    /// None where more than half of the memory for guides would be taken: readers may hold `before`, and runs
+    /// before it, with guides of their own.
     fn know_pages(&self, pages: &MappedPages, known: &MappedPages, moved: &Range<u64>) -> Result<()> {
         if !known.data.is_used() {
             return Ok(());

@@ -188,7 +188,8 @@ fn readers_of_the_mapping_read_on_while_the_file_moves_under_them() {
 fn what_is_known_of_pages_moves_with_them() {
     for kind in [TableKind::Ordered, TableKind::Hash] {
         let path = path(&format!("known-{kind:?}"));
-        let db = options(true).memory_bytes(256 << 20).open(&path).unwrap();
+        let options = options(true).memory_bytes(256 << 20).background_merges(false);
+        let db = options.open(&path).unwrap();
         let gone = db.create_table("gone", kind).unwrap();
         let t = db.create_table("t", kind).unwrap();
         // Holes of less than the run.

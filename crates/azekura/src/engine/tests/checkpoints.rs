@@ -44,6 +44,7 @@ fn a_run_that_cannot_be_moved_leaves_no_extent_behind() {
 fn a_run_whose_copy_is_not_whole_stays_where_it_is() {
     use std::os::unix::fs::FileExt;
     let path = std::env::temp_dir().join(format!("azekura-copy-{}.azk", std::process::id()));
+    let _none = std::fs::remove_file(&path);
     let options = Options::new().background_merges(false).durability(Durability::Eventual);
     let db = Db::open(&path, options.eventual_delay(Duration::from_secs(60))).unwrap();
     let (hole, t) = (db.create_table("hole", TableKind::Hash), db.create_table("t", TableKind::Ordered));
@@ -75,6 +76,7 @@ fn a_run_whose_copy_is_not_whole_stays_where_it_is() {
     assert!(matches!(moved, Err(Error::Corrupt { .. })), "{moved:?}");
     assert_eq!(leaked(engine), 0);
     file.write_all_at(&byte, extent.offset + 5000).unwrap();
+    assert_eq!(sum().unwrap(), right, "nothing was given up but the copy");
     assert!(engine.reclaimer().relocator(u64::MAX).move_tail().unwrap(), "when it is whole again");
     assert_eq!(sum().unwrap(), right);
     drop(t);

@@ -1,6 +1,7 @@
 //! The threads that merge, one for each class of lengths. The last one does what idle time does, too.
 
 use super::{RETRY, lower_priority};
+use crate::base::error::Error;
 use crate::base::sync::Instant;
 use crate::engine::compaction::install::Installer;
 use crate::engine::compaction::merges::Merges;
@@ -30,7 +31,7 @@ pub(in crate::engine) struct MergeThread<'a> {
 struct Seen {
     /// How many commits there were, and since when.
     commits: (u64, Instant),
-    /// What the file looked like when idle time had nothing more to do.
+    /// What the file looked like when idle time had nothing more to do, or met a damaged page.
     tidied: [u64; 4],
     /// How often in a row its work has failed.
     failures: u32,
@@ -85,7 +86,8 @@ impl MergeThread<'_> {
         let is_quiet = || self.commits() == seen.commits.0;
         // What fails here is tried again, and nothing is lost.
         let done = self.reclaimer.tidy(self.class, is_quiet);
-        if matches!(done, Ok(true)) && is_quiet() {
+        // What is damaged stays so until the file changes.
+        if matches!(done, Ok(true) | Err(Error::Corrupt { .. })) && is_quiet() {
             seen.tidied = self.reclaimer.file_mark();
         }
         Some(done.is_err())
