@@ -84,9 +84,9 @@ impl MergeThread<'_> {
             return None;
         }
         let is_quiet = || self.commits() == seen.commits.0;
-        // What fails here is tried again, and nothing is lost.
+        // What fails here is tried again, and nothing is lost: at once, or after the file has changed where a
+        // page is damaged.
         let done = self.reclaimer.tidy(self.class, is_quiet);
-        // What is damaged stays so until the file changes.
         if matches!(done, Ok(true) | Err(Error::Corrupt { .. })) && is_quiet() {
             seen.tidied = self.reclaimer.file_mark();
         }
