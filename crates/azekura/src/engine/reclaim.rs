@@ -80,7 +80,9 @@ impl<'a> Reclaimer<'a> {
         no_matter(merges.checkpoints.write())?;
         committer.lock().clear_spares();
         told.and(no_matter(self.drop_dead(false)))?;
-        no_matter(self.shrink_file(|| !background.stopping()))
+        no_matter(self.shrink_file(|| !background.stopping()))?;
+        merges.store.room.forget_holes();
+        Ok(())
     }
 
     /// Adds what it has merged to `bytes`. REQUIRES: merges are held back.
@@ -294,6 +296,7 @@ impl<'a> Reclaimer<'a> {
                 break;
             }
         }
+        merges.store.room.forget_holes();
         Ok(true)
     }
 

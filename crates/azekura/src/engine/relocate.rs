@@ -125,6 +125,15 @@ impl<'a> Relocator<'a> {
     /// Moves what ends the file, or a part of it, into a hole. False if there is no such hole, or no more
     /// may be moved.
     pub(super) fn move_tail(&mut self) -> Result<bool> {
+        let end = self.space.end();
+        let moved = self.move_step()?;
+        // What is behind the new end is cut off when all is moved, or written to again.
+        let freed = end.saturating_sub(self.space.end());
+        self.outlet.store.room.forget_free(Extent { offset: end - freed, len: freed });
+        Ok(moved)
+    }
+
+    fn move_step(&mut self) -> Result<bool> {
         // What was moved before a failure is named all the same.
         let moved = self.move_last().inspect_err(|_| {
             let _later = self.name_moved();

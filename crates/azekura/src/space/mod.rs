@@ -271,6 +271,20 @@ impl Space {
         map.holes.iter().try_for_each(f)
     }
 
+    /// Calls `f` with what is free of `range`, in pieces that end at multiples of `piece_bytes` at the latest.
+    /// During each call nothing is allocated, and in between others may.
+    pub(crate) fn with_free(&self, range: Extent, piece_bytes: u64, mut f: impl FnMut(Extent)) {
+        let mut at = range.offset;
+        loop {
+            let map = self.map.lock();
+            let Some(free) = map.first_free(at).filter(|free| free.offset < range.end()) else { return };
+            let end = (free.offset / piece_bytes + 1).saturating_mul(piece_bytes);
+            let piece = between(free.offset, end.min(free.end()).min(range.end()));
+            f(piece);
+            at = piece.end();
+        }
+    }
+
     /// The taken bytes and the bytes in holes, at one moment.
     pub(crate) fn taken_and_free(&self) -> (u64, u64) {
         let map = self.map.lock();
@@ -331,6 +345,14 @@ impl Map {
         } else {
             self.pinned.give_back(extent).into_iter().for_each(|part| self.free_allocated(part));
         }
+    }
+
+    /// What is free at `offset`, or the first that is behind it.
+    fn first_free(&self, offset: u64) -> Option<Extent> {
+        let behind_all = Extent { offset: self.end, len: END_MAX.saturating_sub(self.end) };
+        let free = self.holes.first_ending_after(offset).unwrap_or(behind_all);
+        let from = free.offset.max(offset);
+        (from < free.end()).then(|| between(from, free.end()))
     }
 
     fn free_allocated(&mut self, extent: Extent) {

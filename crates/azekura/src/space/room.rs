@@ -25,6 +25,11 @@ const AHEAD_BYTES_MAX: u64 = 4 << 20;
 /// The file is cut by so many bytes at a time, where nothing is kept. (One call for all was seen to take
 /// 75 ms, in which nobody gets space.)
 const CUT_BYTES: u64 = 8 << 20;
+/// So much is dropped from memory by one call, during which nobody gets space. The system holds large pieces
+/// of a file by multiples of this.
+const FORGET_BYTES_MAX: u64 = 2 << 20;
+/// Less than this in one place is not worth a call.
+const FORGET_BYTES_MIN: u64 = 64 << 10;
 
 /// The room of one file.
 pub(crate) struct Room {
@@ -191,6 +196,20 @@ impl Room {
             self.file.set_len(to).map_err(|e| Error::io("shortening the file", e))?;
             Ok(to == goal)
         })
+    }
+
+    /// Lets the system drop from memory what it has of the free bytes of `range`.
+    pub(crate) fn forget_free(&self, range: Extent) {
+        self.space.with_free(range, FORGET_BYTES_MAX, |free| {
+            if free.len >= FORGET_BYTES_MIN {
+                self.file.forget(free.offset, free.len);
+            }
+        });
+    }
+
+    /// As `forget_free`, of all holes.
+    pub(crate) fn forget_holes(&self) {
+        self.forget_free(Extent { offset: 0, len: self.space.end() });
     }
 
     /// Takes at most `len_max` bytes, of the lowest hole with at least `len_min` bytes, else at the end of

@@ -332,3 +332,21 @@ fn what_only_pins_keep_is_taken_but_not_used() {
     );
     space.free(other);
 }
+
+#[test]
+fn what_is_free_of_a_range_comes_in_pieces() {
+    let space = Space::from_live(START, vec![units(4, 2), units(20, 4)]).unwrap();
+    let free = |offset: u64, len: u64| {
+        let mut pieces = Vec::new();
+        space.with_free(units(offset, len), 8 * UNIT, |piece| pieces.push(piece));
+        pieces
+    };
+    // Holes are 2 and 3, and 6 to 19. Behind 23 all is free.
+    let all = [units(2, 2), units(6, 2), units(8, 8), units(16, 4), units(24, 8), units(32, 1)];
+    assert_eq!(free(0, 33), all);
+    assert_eq!(free(7, 2), [units(7, 1), units(8, 1)]);
+    assert_eq!(free(40, 4), [units(40, 4)]);
+    assert!(
+        free(4, 2).is_empty() && free(20, 4).is_empty() && free(0, 2).is_empty() && free(9, 0).is_empty()
+    );
+}

@@ -6,6 +6,7 @@ macro_rules! forward_file {
     (@write_back $file:ident) => { forward_file!(@fn $file write_back(offset: u64, len: u64)); };
     (@wait_written $file:ident) => { forward_file!(@fn $file wait_written(offset: u64, len: u64)); };
     (@will_read $file:ident) => { forward_file!(@fn $file will_read(offset: u64, len: u64)); };
+    (@forget $file:ident) => { forward_file!(@fn $file forget(offset: u64, len: u64)); };
     (@len $file:ident) => { forward_file!(@fn $file len() -> io::Result<u64>); };
     (@identity $file:ident) => { forward_file!(@fn $file identity() -> io::Result<Option<[u64; 2]>>); };
     (@set_len $file:ident) => { forward_file!(@fn $file set_len(len: u64) -> io::Result<()>); };

@@ -88,6 +88,10 @@ impl File for Gate {
         }
     }
 
+    fn forget(&self, offset: u64, len: u64) {
+        let _closed = self.life.while_open(|| self.file.forget(offset, len));
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.change(|| self.file.sync_data())
     }

@@ -103,7 +103,8 @@ impl FileMapping {
 
     /// Takes bytes of the file out of the mapping, if they are mapped, so that the system may drop them.
     /// REQUIRES: nobody relies on these bytes having been entered.
-    pub(crate) fn leave(&self, offset: u64, len: usize) {
+    pub(crate) fn leave(&self, offset: u64, len: u64) {
+        let Ok(len) = usize::try_from(len) else { return };
         let window = usize::try_from(offset / WINDOW_BYTES).ok().and_then(|n| self.windows.get(n)?.get());
         if window.is_some_and(|window| window.is_some())
             && let Some(first) = self.at(offset, len)

@@ -115,6 +115,10 @@ pub trait File: Send + Sync {
     /// Tells the system that a range will be read soon, so that it can begin to. A hint.
     fn will_read(&self, _offset: u64, _len: u64) {}
 
+    /// Tells the system that nobody will read what a range has, so that it need not keep it in memory. The
+    /// range then has any bytes. A hint.
+    fn forget(&self, _offset: u64, _len: u64) {}
+
     /// Makes all earlier writes, and the length, durable. Never retried on failure.
     ///
     /// # Errors

@@ -237,10 +237,7 @@ impl OsFile {
     /// Writes a block by one call. What the system has of these bytes in smaller pieces is dropped first, so
     /// far as it is on the disk and no other process maps it.
     fn write_block(&self, block: &[u8], offset: u64) -> io::Result<()> {
-        if let Some(mapping) = self.mapping.get() {
-            mapping.leave(offset, block.len());
-        }
-        system::forget(&self.file, offset, len_of(block));
+        self.forget(offset, len_of(block));
         write_fully(block, offset, |b, at| self.file.write_at(b, at))
     }
 }
@@ -303,6 +300,15 @@ impl File for OsFile {
     fn will_read(&self, offset: u64, len: u64) {
         if end_of(offset, len).is_ok() {
             system::will_read(&self.file, offset, len);
+        }
+    }
+
+    fn forget(&self, offset: u64, len: u64) {
+        if end_of(offset, len).is_ok() {
+            if let Some(mapping) = self.mapping.get() {
+                mapping.leave(offset, len);
+            }
+            system::forget(&self.file, offset, len);
         }
     }
 

@@ -102,6 +102,45 @@ fn what_is_written_to_stay_is_read_also_where_it_was_mapped() {
 }
 
 #[test]
+fn what_is_forgotten_goes_from_memory_and_nothing_else_does() {
+    const PART: usize = 2 << 20;
+    on_each(|storage, dir| {
+        let file = storage.open(&dir.join("a"), OpenMode::CreateNew).unwrap();
+        let model: Vec<u8> = (0..3 * PART).map(|i| (i / 4096 % 251) as u8 + 1).collect();
+        file.write_at(&model, 0).unwrap();
+        file.sync_data().unwrap();
+        let mapping = file.mapping();
+        // Whether the system has it in memory, as far as it says so.
+        let has = |part: usize| mapping.as_ref().is_some_and(|m| m.enter((part * PART) as u64, PART as u64));
+        let before = [has(0), has(1), has(2)];
+        file.forget(PART as u64, PART as u64);
+        assert_eq!([has(0), has(2)], [before[0], before[2]]);
+        // Nowhere else but on disks does the system drop anything.
+        assert!(!has(1) || !is_on_ext4(dir), "it is still in memory");
+        let mut back = vec![0; PART];
+        for part in [0, 2] {
+            file.read_at(&mut back, (part * PART) as u64).unwrap();
+            assert!(back == model[part * PART..(part + 1) * PART]);
+        }
+        file.forget(u64::MAX - 1, 1);
+        file.forget(OFFSET_MAX - 4096, 4096);
+        file.forget(0, 0);
+        assert_eq!(file.len().unwrap(), 3 * PART as u64);
+        assert!(file.read_at(&mut back, 0).is_ok() && back == model[..PART]);
+    });
+}
+
+#[cfg(target_os = "linux")]
+fn is_on_ext4(dir: &Path) -> bool {
+    rustix::fs::statfs(dir).is_ok_and(|found| found.f_type == 0xef53)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_on_ext4(_: &Path) -> bool {
+    false
+}
+
+#[test]
 fn reading_past_the_end_is_an_unexpected_eof() {
     on_each(|storage, dir| {
         let file = storage.open(&dir.join("a"), OpenMode::CreateNew).unwrap();

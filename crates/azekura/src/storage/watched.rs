@@ -115,6 +115,10 @@ impl File for Watched {
         self.file.will_read(offset, len);
     }
 
+    fn forget(&self, offset: u64, len: u64) {
+        self.file.forget(offset, len);
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }

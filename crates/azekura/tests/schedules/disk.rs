@@ -241,6 +241,12 @@ impl File for Handle {
         self.file.punch(offset, len)
     }
 
+    fn forget(&self, offset: u64, len: u64) {
+        self.below.give_way();
+        self.below.note(Change::Zero(offset, offset + len));
+        self.file.forget(offset, len);
+    }
+
     fn pin(&self, number: u64) -> io::Result<()> {
         self.below.give_way();
         self.file.pin(number)?;

@@ -246,11 +246,17 @@ fn an_old_snapshot_is_let_go_while_the_writer_rests() {
     }
     assert!(too_old(&held, &followed, 0) > 0);
     has_round(&follower, 1);
-    // The newest checkpoint is honoured, however old it is.
-    let newest = follower.read();
-    std::thread::sleep(Duration::from_millis(700));
-    assert_eq!(too_old(&newest, &followed, 1), 0);
-    drop((held, newest, followed, follower, t));
+    // The newest checkpoint is honoured, however old it is. Idle time may write one more, or a few.
+    let honoured = (0..10).any(|_| {
+        let (newest, number) = (follower.read(), db.stats().checkpoint);
+        std::thread::sleep(Duration::from_millis(700));
+        let too_old = too_old(&newest, &followed, 1);
+        let is_newest = number == db.stats().checkpoint;
+        assert!(too_old == 0 || !is_newest, "{too_old} gets");
+        is_newest
+    });
+    assert!(honoured, "a writer at rest goes on to write checkpoints");
+    drop((held, followed, follower, t));
     db.close().unwrap();
     std::fs::remove_file(&path).unwrap();
 }

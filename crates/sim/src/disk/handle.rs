@@ -131,6 +131,16 @@ impl Inner {
         Ok(len)
     }
 
+    /// Makes a change that waits for a sync.
+    fn apply(&mut self, node: usize, op: Op, durable: bool) {
+        let (kind, at, len, bytes) = op.words();
+        self.note(&[node as u64, kind, at, len, u64::from(durable)]);
+        self.note_bytes(bytes);
+        let len_before = self.nodes[node].now.len;
+        op.apply(&mut self.nodes[node].now);
+        self.nodes[node].ops.push(Waiting { op, safe: false, len_before });
+    }
+
     /// Makes a change, or fails. `durable`: the change is safe when this succeeds.
     fn change_node(&mut self, node: usize, call: Call, op: Op, durable: bool) -> io::Result<()> {
         let sparse = self.unreserving;
@@ -167,8 +177,7 @@ impl Inner {
                 let (kind, at, len, bytes) = op.words();
                 self.note(&[node as u64, kind, at, len, u64::from(durable)]);
                 self.note_bytes(bytes);
-                op.apply(&mut self.nodes[node].now);
-                self.nodes[node].ops.push(Waiting { op, safe: false, len_before });
+                self.apply(node, op, durable);
                 self.take_moment();
                 if dead {
                     return Err(cut());
@@ -265,6 +274,15 @@ impl File for Handle {
     fn write_back(&self, _: u64, _: u64) {}
 
     fn wait_written(&self, _: u64, _: u64) {}
+
+    /// The bytes become zeros, or not if the power is cut before the next sync. So whoever needs them all the
+    /// same is found. A hint does not fail, and nothing is cut there.
+    fn forget(&self, offset: u64, len: u64) {
+        let mut d = self.disk.lock();
+        if !d.dead {
+            d.apply(self.node, Op::Zero(offset, offset + len), false);
+        }
+    }
 
     fn sync_data(&self) -> io::Result<()> {
         uninterrupted(|| self.sync_once())

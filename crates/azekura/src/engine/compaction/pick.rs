@@ -43,6 +43,8 @@ pub(in crate::engine) struct MergeJob {
     pub(in crate::engine) together: bool,
     /// It is to make room. On a nearly full disk it may take what is held back for that.
     pub(in crate::engine) urgent: bool,
+    /// Nothing is being loaded. So what it frees is not written to soon, and goes from the system's memory.
+    pub(in crate::engine) at_rest: bool,
 }
 
 impl MergeJob {
@@ -57,6 +59,7 @@ impl MergeJob {
             closing: false,
             together: false,
             urgent: false,
+            at_rest: false,
         }
     }
 
@@ -174,7 +177,8 @@ pub(in crate::engine) fn pick_idle(
     let purge = levels.len() == 1 && (bottom.deletes() > 0 || !bottom.ranges.is_empty() || is_past());
     let worth = force || levels.len() > FAN_IN || above * 16 >= bottom.bytes() || bottom.bytes() < 1 << 30;
     let due = levels.len() > 1 && worth || purge;
-    (due && !levels.iter().any(busy)).then(|| MergeJob::new(table.id, levels.to_vec(), true))
+    let job = || MergeJob { at_rest: true, ..MergeJob::new(table.id, levels.to_vec(), true) };
+    (due && !levels.iter().any(busy)).then(job)
 }
 
 /// Whether a merge of this class, or of idle time, is due. Merges under way are ignored.

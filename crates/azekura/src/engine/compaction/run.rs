@@ -20,6 +20,7 @@ use crate::engine::state::Level;
 use crate::engine::waste::{Sparse, Survey};
 use crate::merge::{MergeSource, Merger};
 use crate::run::Run;
+use crate::space::Extent;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -80,7 +81,7 @@ impl Compactor {
         let stepwise = job.is_stepwise();
         // A merge of the sweep, whose copies are limited, gives way too.
         let is_background = job.is_background() || job.copies_max < u64::MAX;
-        let MergeJob { table, inputs, bottom, drain, copies_max, closing, together, urgent } = job;
+        let MergeJob { table, inputs, bottom, drain, copies_max, closing, together, urgent, at_rest } = job;
         let started = Instant::now();
         let records: u64 = inputs.iter().map(|l| l.records()).sum();
         let bytes: u64 = inputs.iter().map(|l| l.bytes()).sum();
@@ -106,7 +107,9 @@ impl Compactor {
             output.ends_with_inputs();
         }
         let updates = if bottom { 0.0 } else { inputs.iter().map(|l| l.updates).fold(0.0, f32::max) };
-        let mut steps = Steps { levels: inputs, updates, newest, written: 0, passed: 0 };
+        let freed = at_rest.then(Vec::new);
+        let mut steps =
+            Steps { levels: inputs, updates, newest, written: 0, passed: 0, freed, freed_before: 0 };
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
             if means.installer.background.stopping() && !short && !closing {
@@ -132,6 +135,8 @@ impl Compactor {
             }
         }
         let last = output.finish(&merger.ranges())?;
+        // It holds the inputs' last partitions.
+        drop(merger);
         // On a tight disk the next one may need what this one frees.
         let waits = short && together && !means.is_tight();
         let installed = means.install_job(table, steps, last, !waits)?;
@@ -203,12 +208,14 @@ impl Means<'_> {
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
+        steps.note_freed(&gone);
         let installed = self.installer.replace(table, &steps.levels, &next, gone)?;
         if installed {
             fresh.installed();
-            let (updates, newest) = (steps.updates, steps.newest);
-            *steps = Steps { levels: next.into_iter().flatten().collect(), updates, newest, written, passed };
+            steps.levels = next.into_iter().flatten().collect();
+            (steps.written, steps.passed) = (written, passed);
             self.checkpoints.write()?;
+            self.forget(&steps.freed);
         }
         Ok(installed)
     }
@@ -218,7 +225,7 @@ impl Means<'_> {
     fn install_job(
         &self,
         table: u32,
-        steps: Steps,
+        mut steps: Steps,
         fresh: UninstalledRuns,
         checkpoint: bool,
     ) -> Result<bool> {
@@ -236,8 +243,10 @@ impl Means<'_> {
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
+        steps.note_freed(&gone);
         let installed = self.installer.replace(table, &steps.levels, &next, gone)?;
-        drop(steps);
+        let freed = steps.freed;
+        drop(steps.levels);
         if fault!("reuse_early") {
             return Ok(installed);
         }
@@ -246,8 +255,14 @@ impl Means<'_> {
         }
         if installed && checkpoint {
             self.checkpoints.write()?;
+            self.forget(&freed);
         }
         Ok(installed)
+    }
+
+    /// Lets the system drop from memory what nobody reads any more of these extents.
+    fn forget(&self, freed: &Option<Vec<Extent>>) {
+        freed.iter().flatten().for_each(|&extent| self.outlet.store.room.forget_free(extent));
     }
 }
 
@@ -286,4 +301,18 @@ struct Steps {
     written: usize,
     /// How many of its former partitions have been read up.
     passed: usize,
+    /// The extents of what went in the last two steps, if the job is one at rest. (The merge holds a
+    /// partition until it has read the first record behind it.)
+    freed: Option<Vec<Extent>>,
+    /// How many of these extents were there before the last step.
+    freed_before: usize,
+}
+
+impl Steps {
+    fn note_freed(&mut self, gone: &[Arc<Run>]) {
+        let Some(freed) = &mut self.freed else { return };
+        freed.drain(..self.freed_before);
+        self.freed_before = freed.len();
+        freed.extend(gone.iter().flat_map(|run| run.info.extents.iter().copied()));
+    }
 }

@@ -21,6 +21,7 @@ pub(in crate::engine) enum Call {
     Sync,
     /// A hint, whatever the hook says.
     WillRead,
+    Forget,
     /// What the disk has left.
     Room,
     /// Which checkpoints others have pinned.
@@ -143,6 +144,11 @@ impl File for HookedFile {
 
     fn will_read(&self, _: u64, _: u64) {
         let _hint = self.ask(Call::WillRead);
+    }
+
+    fn forget(&self, offset: u64, len: u64) {
+        let _hint = self.ask(Call::Forget);
+        self.file.forget(offset, len);
     }
 
     fn disk_room(&self) -> io::Result<Option<DiskRoom>> {

@@ -1,6 +1,6 @@
 //! What is written anew when a file is closed or left alone, and what is not.
 
-use super::hooked::Hooked;
+use super::hooked::{Call, Hooked};
 use crate::api::{Db, Durability, Options, Table};
 use crate::base::error::Error;
 use crate::base::key::TableKind;
@@ -248,4 +248,31 @@ fn settling_goes_on_after_a_damaged_table() {
     assert_eq!(left, [3]);
     let written = db.engine.checkpointer.lock().number - before;
     assert!(written < 10, "{written} checkpoints");
+}
+
+/// What a load frees is written to soon. What is freed at rest goes from the system's memory, and nobody
+/// reads it: this disk zeroes it.
+#[test]
+fn only_what_is_freed_at_rest_goes_from_memory() {
+    let disk = Hooked::default();
+    let forgotten = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counted = forgotten.clone();
+    disk.hook(move |call| {
+        counted.fetch_add(u64::from(call == Call::Forget), Ordering::Relaxed);
+        Ok(())
+    });
+    let options = options().background_merges(true);
+    let db = Db::open_on(&disk, "waste.azk", options.clone()).unwrap();
+    let table = db.table("t", TableKind::Ordered).unwrap();
+    for _ in 0..20 {
+        put(&db, &table, 0..5000);
+    }
+    let load = forgotten.load(Ordering::Relaxed);
+    assert!(db.stats().merges > 0 && load == 0, "{load} calls in {} merges", db.stats().merges);
+    db.compact().unwrap();
+    assert!(forgotten.load(Ordering::Relaxed) > 0);
+    db.close().unwrap();
+    let db = Db::open_on(&disk, "waste.azk", options).unwrap();
+    assert!(db.check(|_| {}).unwrap().problems.is_empty());
+    assert_eq!(db.open_table("t").unwrap().count().unwrap(), 5000);
 }
