@@ -81,7 +81,7 @@ impl<'a> Reclaimer<'a> {
         committer.lock().clear_spares();
         told.and(no_matter(self.drop_dead(false)))?;
         no_matter(self.shrink_file(|| !background.stopping()))?;
-        merges.store.room.forget_holes();
+        merges.store.room.forget_holes(|| !background.stopping());
         Ok(())
     }
 
@@ -296,7 +296,7 @@ impl<'a> Reclaimer<'a> {
                 break;
             }
         }
-        merges.store.room.forget_holes();
+        merges.store.room.forget_holes(go_on);
         Ok(true)
     }
 

@@ -127,9 +127,11 @@ impl<'a> Relocator<'a> {
     pub(super) fn move_tail(&mut self) -> Result<bool> {
         let end = self.space.end();
         let moved = self.move_step()?;
-        // What is behind the new end is cut off when all is moved, or written to again.
-        let freed = end.saturating_sub(self.space.end());
-        self.outlet.store.room.forget_free(Extent { offset: end - freed, len: freed });
+        if self.for_readers {
+            // It is cut off when all is moved. Until then its memory is wanted for what stays.
+            let freed = end.saturating_sub(self.space.end());
+            self.outlet.store.room.forget_free(Extent { offset: end - freed, len: freed });
+        }
         Ok(moved)
     }
 

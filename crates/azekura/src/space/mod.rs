@@ -11,7 +11,8 @@
 //! when the file is opened. `free` makes an extent available at once, so the caller must know that nobody of
 //! this process needs it. What readers in other processes may need is kept (`pinned.rs`).
 //!
-//! Lock order: the one mutex is a leaf. No method calls out while it holds the mutex.
+//! Lock order: the one mutex is a leaf. Those who are called under it (`with_end`, `with_holes`, `with_free`)
+//! may change the file, and take no other lock than that of closing (`Life`).
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
@@ -271,16 +272,19 @@ impl Space {
         map.holes.iter().try_for_each(f)
     }
 
-    /// Calls `f` with what is free of `range`, in pieces that end at multiples of `piece_bytes` at the latest.
-    /// During each call nothing is allocated, and in between others may.
-    pub(crate) fn with_free(&self, range: Extent, piece_bytes: u64, mut f: impl FnMut(Extent)) {
+    /// Calls `f` with what is free of `range`, in pieces that end at multiples of `piece_bytes` at the
+    /// latest, until it says that it wants no more. During each call nothing is allocated, and in between
+    /// others may.
+    pub(crate) fn with_free(&self, range: Extent, piece_bytes: u64, mut f: impl FnMut(Extent) -> bool) {
         let mut at = range.offset;
         loop {
             let map = self.map.lock();
             let Some(free) = map.first_free(at).filter(|free| free.offset < range.end()) else { return };
             let end = (free.offset / piece_bytes + 1).saturating_mul(piece_bytes);
             let piece = between(free.offset, end.min(free.end()).min(range.end()));
-            f(piece);
+            if !f(piece) {
+                return;
+            }
             at = piece.end();
         }
     }

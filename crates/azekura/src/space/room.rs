@@ -25,11 +25,8 @@ const AHEAD_BYTES_MAX: u64 = 4 << 20;
 /// The file is cut by so many bytes at a time, where nothing is kept. (One call for all was seen to take
 /// 75 ms, in which nobody gets space.)
 const CUT_BYTES: u64 = 8 << 20;
-/// So much is dropped from memory by one call, during which nobody gets space. The system holds large pieces
-/// of a file by multiples of this.
-const FORGET_BYTES_MAX: u64 = 2 << 20;
-/// Less than this in one place is not worth a call.
-const FORGET_BYTES_MIN: u64 = 64 << 10;
+/// What goes from memory goes by blocks of this size, one at a time: nobody gets space meanwhile.
+const FORGET_BYTES: u64 = 2 << 20;
 
 /// The room of one file.
 pub(crate) struct Room {
@@ -198,18 +195,29 @@ impl Room {
         })
     }
 
-    /// Lets the system drop from memory what it has of the free bytes of `range`.
+    /// Lets the system drop from memory what it has of the free bytes of `range`, and of blocks that `range`
+    /// has a part of.
     pub(crate) fn forget_free(&self, range: Extent) {
-        self.space.with_free(range, FORGET_BYTES_MAX, |free| {
-            if free.len >= FORGET_BYTES_MIN {
-                self.file.forget(free.offset, free.len);
-            }
-        });
+        if range.len > 0 {
+            self.forget_free_while(range, || true);
+        }
     }
 
-    /// As `forget_free`, of all holes.
-    pub(crate) fn forget_holes(&self) {
-        self.forget_free(Extent { offset: 0, len: self.space.end() });
+    /// As `forget_free`, of all holes, as long as `go_on` says so.
+    pub(crate) fn forget_holes(&self, go_on: impl Fn() -> bool) {
+        self.forget_free_while(Extent { offset: 0, len: self.space.end() }, go_on);
+    }
+
+    fn forget_free_while(&self, range: Extent, go_on: impl Fn() -> bool) {
+        let offset = range.offset / FORGET_BYTES * FORGET_BYTES;
+        let end = range.end().div_ceil(FORGET_BYTES).saturating_mul(FORGET_BYTES);
+        self.space.with_free(Extent { offset, len: end - offset }, FORGET_BYTES, |free| {
+            let goes_on = go_on();
+            if goes_on {
+                self.file.forget(free.offset, free.len);
+            }
+            goes_on
+        });
     }
 
     /// Takes at most `len_max` bytes, of the lowest hole with at least `len_min` bytes, else at the end of

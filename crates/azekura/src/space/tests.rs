@@ -338,12 +338,21 @@ fn what_is_free_of_a_range_comes_in_pieces() {
     let space = Space::from_live(START, vec![units(4, 2), units(20, 4)]).unwrap();
     let free = |offset: u64, len: u64| {
         let mut pieces = Vec::new();
-        space.with_free(units(offset, len), 8 * UNIT, |piece| pieces.push(piece));
+        space.with_free(units(offset, len), 8 * UNIT, |piece| {
+            pieces.push(piece);
+            true
+        });
         pieces
     };
     // Holes are 2 and 3, and 6 to 19. Behind 23 all is free.
     let all = [units(2, 2), units(6, 2), units(8, 8), units(16, 4), units(24, 8), units(32, 1)];
     assert_eq!(free(0, 33), all);
+    let mut asked = 0;
+    space.with_free(units(0, 33), 8 * UNIT, |_| {
+        asked += 1;
+        asked < 2
+    });
+    assert_eq!(asked, 2, "no more was wanted");
     assert_eq!(free(7, 2), [units(7, 1), units(8, 1)]);
     assert_eq!(free(40, 4), [units(40, 4)]);
     assert!(

@@ -62,7 +62,8 @@ fn add(counter: &AtomicU64, n: u64) {
 }
 
 impl File for Metered {
-    forward_file!(file: write_back, wait_written, will_read, forget, len, set_len, allocate, punch, disk_room);
+    forward_file!(file: write_back, wait_written, will_read, forget);
+    forward_file!(file: len, set_len, allocate, punch, disk_room);
     forward_file!(file: try_lock, unlock, pin, unpin, pins, acknowledge, acknowledged, mapping);
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {

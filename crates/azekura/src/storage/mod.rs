@@ -116,7 +116,8 @@ pub trait File: Send + Sync {
     fn will_read(&self, _offset: u64, _len: u64) {}
 
     /// Tells the system that nobody will read what a range has, so that it need not keep it in memory. The
-    /// range then has any bytes. A hint.
+    /// range then has any bytes. A hint. (Files of the system forget whole blocks of 2 MiB, at multiples of
+    /// 2 MiB. Files in memory zero the range.)
     fn forget(&self, _offset: u64, _len: u64) {}
 
     /// Makes all earlier writes, and the length, durable. Never retried on failure.

@@ -303,12 +303,17 @@ impl File for OsFile {
         }
     }
 
+    /// Only whole blocks go. Taking out a part of one that the system maps by one entry would take out the
+    /// rest, which is read, and free nothing.
     fn forget(&self, offset: u64, len: u64) {
-        if end_of(offset, len).is_ok() {
+        let block = SETTLED_CALL_BYTES as u64;
+        let start = offset.div_ceil(block).saturating_mul(block);
+        let end = offset.saturating_add(len) / block * block;
+        if start < end && end_of(start, end - start).is_ok() {
             if let Some(mapping) = self.mapping.get() {
-                mapping.leave(offset, len);
+                mapping.leave(start, end - start);
             }
-            system::forget(&self.file, offset, len);
+            system::forget(&self.file, start, end - start);
         }
     }
 

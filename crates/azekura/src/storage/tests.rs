@@ -115,9 +115,16 @@ fn what_is_forgotten_goes_from_memory_and_nothing_else_does() {
         let before = [has(0), has(1), has(2)];
         file.forget(PART as u64, PART as u64);
         assert_eq!([has(0), has(2)], [before[0], before[2]]);
-        // Nowhere else but on disks does the system drop anything.
-        assert!(!has(1) || !is_on_ext4(dir), "it is still in memory");
         let mut back = vec![0; PART];
+        match mapping {
+            // A file system in memory drops nothing. Of others only this one is known to.
+            Some(_) if is_on_ext4(dir) && before[1] => assert!(!has(1), "it is still in memory"),
+            Some(_) => eprintln!("whether the system drops anything cannot be seen here"),
+            None => {
+                file.read_at(&mut back, PART as u64).unwrap();
+                assert!(back == [0; PART], "a file in memory zeroes it");
+            }
+        }
         for part in [0, 2] {
             file.read_at(&mut back, (part * PART) as u64).unwrap();
             assert!(back == model[part * PART..(part + 1) * PART]);

@@ -248,7 +248,7 @@ fn an_old_snapshot_is_let_go_while_the_writer_rests() {
     has_round(&follower, 1);
     // The newest checkpoint is honoured, however old it is. Idle time may write one more, or a few.
     let honoured = (0..10).any(|_| {
-        let (newest, number) = (follower.read(), db.stats().checkpoint);
+        let (number, newest) = (db.stats().checkpoint, follower.read());
         std::thread::sleep(Duration::from_millis(700));
         let too_old = too_old(&newest, &followed, 1);
         let is_newest = number == db.stats().checkpoint;

@@ -174,9 +174,6 @@ impl Inner {
                 if let Op::Write(..) = op {
                     self.nodes[node].written = self.nodes[node].written.max(end);
                 }
-                let (kind, at, len, bytes) = op.words();
-                self.note(&[node as u64, kind, at, len, u64::from(durable)]);
-                self.note_bytes(bytes);
                 self.apply(node, op, durable);
                 self.take_moment();
                 if dead {

@@ -107,9 +107,7 @@ impl Compactor {
             output.ends_with_inputs();
         }
         let updates = if bottom { 0.0 } else { inputs.iter().map(|l| l.updates).fold(0.0, f32::max) };
-        let freed = at_rest.then(Vec::new);
-        let mut steps =
-            Steps { levels: inputs, updates, newest, written: 0, passed: 0, freed, freed_before: 0 };
+        let mut steps = Steps::new(inputs, updates, newest, at_rest);
         let mut before = merger.partitions_done();
         while !output.step(&mut merger)? {
             if means.installer.background.stopping() && !short && !closing {
@@ -135,8 +133,6 @@ impl Compactor {
             }
         }
         let last = output.finish(&merger.ranges())?;
-        // It holds the inputs' last partitions.
-        drop(merger);
         // On a tight disk the next one may need what this one frees.
         let waits = short && together && !means.is_tight();
         let installed = means.install_job(table, steps, last, !waits)?;
@@ -208,14 +204,14 @@ impl Means<'_> {
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
-        steps.note_freed(&gone);
+        let freed = steps.freed_by(&gone);
         let installed = self.installer.replace(table, &steps.levels, &next, gone)?;
         if installed {
             fresh.installed();
             steps.levels = next.into_iter().flatten().collect();
             (steps.written, steps.passed) = (written, passed);
             self.checkpoints.write()?;
-            self.forget(&steps.freed);
+            self.forget(freed);
         }
         Ok(installed)
     }
@@ -225,7 +221,7 @@ impl Means<'_> {
     fn install_job(
         &self,
         table: u32,
-        mut steps: Steps,
+        steps: Steps,
         fresh: UninstalledRuns,
         checkpoint: bool,
     ) -> Result<bool> {
@@ -243,10 +239,9 @@ impl Means<'_> {
         if gone.iter().any(|r| r.is_read()) {
             fresh.warm();
         }
-        steps.note_freed(&gone);
+        let freed = steps.freed_by(&gone);
         let installed = self.installer.replace(table, &steps.levels, &next, gone)?;
-        let freed = steps.freed;
-        drop(steps.levels);
+        drop(steps);
         if fault!("reuse_early") {
             return Ok(installed);
         }
@@ -255,14 +250,14 @@ impl Means<'_> {
         }
         if installed && checkpoint {
             self.checkpoints.write()?;
-            self.forget(&freed);
+            self.forget(freed);
         }
         Ok(installed)
     }
 
     /// Lets the system drop from memory what nobody reads any more of these extents.
-    fn forget(&self, freed: &Option<Vec<Extent>>) {
-        freed.iter().flatten().for_each(|&extent| self.outlet.store.room.forget_free(extent));
+    fn forget(&self, freed: Vec<Extent>) {
+        freed.into_iter().for_each(|extent| self.outlet.store.room.forget_free(extent));
     }
 }
 
@@ -301,18 +296,18 @@ struct Steps {
     written: usize,
     /// How many of its former partitions have been read up.
     passed: usize,
-    /// The extents of what went in the last two steps, if the job is one at rest. (The merge holds a
-    /// partition until it has read the first record behind it.)
-    freed: Option<Vec<Extent>>,
-    /// How many of these extents were there before the last step.
-    freed_before: usize,
+    /// As `MergeJob::at_rest`.
+    at_rest: bool,
 }
 
 impl Steps {
-    fn note_freed(&mut self, gone: &[Arc<Run>]) {
-        let Some(freed) = &mut self.freed else { return };
-        freed.drain(..self.freed_before);
-        self.freed_before = freed.len();
-        freed.extend(gone.iter().flat_map(|run| run.info.extents.iter().copied()));
+    fn new(levels: Vec<Arc<Level>>, updates: f32, newest: u64, at_rest: bool) -> Steps {
+        Steps { levels, updates, newest, written: 0, passed: 0, at_rest }
+    }
+
+    /// The extents of runs that go, if they are to go from memory.
+    fn freed_by(&self, gone: &[Arc<Run>]) -> Vec<Extent> {
+        let gone = if self.at_rest { gone } else { &[] };
+        gone.iter().flat_map(|run| run.info.extents.iter().copied()).collect()
     }
 }

@@ -113,8 +113,8 @@ impl HookedFile {
 }
 
 impl File for HookedFile {
-    forward_file!(file: write_back, wait_written, forget, identity, set_len, allocate, punch, unlock, pin, unpin, pins);
-    forward_file!(file: acknowledge, acknowledged, mapping);
+    forward_file!(file: write_back, wait_written, forget, identity, set_len, allocate, punch, unlock);
+    forward_file!(file: pin, unpin, pins, acknowledge, acknowledged, mapping);
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_at(buf, offset)
