@@ -249,7 +249,12 @@ impl<'a> Reclaimer<'a> {
                     installer.committer.check_open()?;
                 }
                 bytes += job.inputs.iter().map(|l| l.bytes()).sum::<u64>();
-                match self.room_maker().merge_in_room(MergeJob { closing, together: true, ..job }) {
+                match self.room_maker().merge_in_room(MergeJob {
+                    closing,
+                    together: true,
+                    at_rest: !closing,
+                    ..job
+                }) {
                     Ok(_) => jobs += 1,
                     Err(Error::NoSpace { .. }) => {}
                     Err(e @ Error::Corrupt { .. }) => {
@@ -331,7 +336,7 @@ impl<'a> Reclaimer<'a> {
         let mut told = Ok(());
         for id in due.into_iter().take_while(|_| go_on()) {
             if let Taken::Job(job) = merges.take_excess(class, &excess, id) {
-                match merges.run_in_turn(class, job) {
+                match merges.run_in_turn(class, MergeJob { at_rest: true, ..job }) {
                     Err(e @ Error::Corrupt { .. }) => told = told.and(Err(e)),
                     done => drop(done?),
                 }

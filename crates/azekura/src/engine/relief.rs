@@ -238,7 +238,7 @@ impl<'a> RoomMaker<'a> {
     /// next time. True if it was all. REQUIRES: merges are held back.
     pub(super) fn merge_in_room(&self, job: MergeJob) -> Result<bool> {
         let merges = self.flush.merges;
-        let (table, closing, together) = (job.table, job.closing, job.together);
+        let MergeJob { table, closing, together, at_rest, .. } = job;
         let drain = job.drain.clone();
         let mut done = merges.run(MergeJob { urgent: true, ..job });
         if matches!(done, Err(Error::NoSpace { .. })) && merges.installer.join_oldest(table)? {
@@ -252,7 +252,7 @@ impl<'a> RoomMaker<'a> {
             };
             let job = MergeJob::new(table, t.levels.to_vec(), true);
             drop(state);
-            done = merges.run(MergeJob { drain, closing, together, urgent: true, ..job });
+            done = merges.run(MergeJob { drain, closing, together, at_rest, urgent: true, ..job });
         }
         let mut tried = 0;
         while matches!(done, Err(Error::NoSpace { .. })) {
@@ -265,6 +265,7 @@ impl<'a> RoomMaker<'a> {
                 MergeJob {
                     closing,
                     together,
+                    at_rest,
                     urgent: true,
                     ..MergeJob::new(table, levels[part].to_vec(), bottom)
                 }

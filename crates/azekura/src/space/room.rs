@@ -15,7 +15,7 @@ use crate::base::error::{Error, Result};
 use crate::base::limits::{ALIGN_BYTES, align_up};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Mutex, Rank};
-use crate::storage::{DiskRoom, File};
+use crate::storage::{BLOCK_BYTES, DiskRoom, File};
 use std::sync::Arc;
 
 /// The file grows by an eighth more than was asked for, so that it need not grow for each commit. Below, the
@@ -25,8 +25,6 @@ const AHEAD_BYTES_MAX: u64 = 4 << 20;
 /// The file is cut by so many bytes at a time, where nothing is kept. (One call for all was seen to take
 /// 75 ms, in which nobody gets space.)
 const CUT_BYTES: u64 = 8 << 20;
-/// What goes from memory goes by blocks of this size, one at a time: nobody gets space meanwhile.
-const FORGET_BYTES: u64 = 2 << 20;
 
 /// The room of one file.
 pub(crate) struct Room {
@@ -208,10 +206,11 @@ impl Room {
         self.forget_free_while(Extent { offset: 0, len: self.space.end() }, go_on);
     }
 
+    /// One block at a time, for nobody gets space meanwhile.
     fn forget_free_while(&self, range: Extent, go_on: impl Fn() -> bool) {
-        let offset = range.offset / FORGET_BYTES * FORGET_BYTES;
-        let end = range.end().div_ceil(FORGET_BYTES).saturating_mul(FORGET_BYTES);
-        self.space.with_free(Extent { offset, len: end - offset }, FORGET_BYTES, |free| {
+        let offset = range.offset / BLOCK_BYTES * BLOCK_BYTES;
+        let end = range.end().div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
+        self.space.with_free(Extent { offset, len: end - offset }, BLOCK_BYTES, |free| {
             let goes_on = go_on();
             if goes_on {
                 self.file.forget(free.offset, free.len);
@@ -300,6 +299,7 @@ mod tests {
     struct Sparse {
         blocks: parking_lot::Mutex<(BTreeSet<u64>, u64)>,
         len: AtomicU64,
+        forgotten: parking_lot::Mutex<Vec<Extent>>,
     }
 
     impl File for Sparse {
@@ -314,6 +314,9 @@ mod tests {
         }
         fn write_back(&self, _: u64, _: u64) {}
         fn wait_written(&self, _: u64, _: u64) {}
+        fn forget(&self, offset: u64, len: u64) {
+            self.forgotten.lock().push(Extent { offset, len });
+        }
         fn sync_data(&self) -> io::Result<()> {
             Ok(())
         }
@@ -406,5 +409,31 @@ mod tests {
         let ahead = room.space.alloc(60 * ALIGN_BYTES);
         assert!(room.secure(10 * ALIGN_BYTES), "beside {ahead:?}");
         assert!(room.held_bytes() >= 10 * ALIGN_BYTES);
+    }
+
+    #[test]
+    fn a_block_that_has_become_free_in_parts_is_forgotten_whole_and_what_is_taken_is_not() {
+        let (file, extent) =
+            (Arc::new(Sparse::default()), |offset: u64, end: u64| Extent { offset, len: end - offset });
+        let (middle, end) = (BLOCK_BYTES + 5 * ALIGN_BYTES, 2 * BLOCK_BYTES);
+        let (left, right) = (extent(BLOCK_BYTES, middle), extent(middle, end));
+        let (below, above) = (extent(ALIGN_BYTES, BLOCK_BYTES), extent(end, end + 3 * ALIGN_BYTES));
+        let space = Space::from_live(ALIGN_BYTES, vec![below, left, right, above]).map_err(drop).unwrap();
+        let room = Room::new(file.clone(), Arc::new(space), u64::MAX);
+        let forgotten = || std::mem::take(&mut *file.forgotten.lock());
+        room.forget_free(left);
+        room.forget_holes(|| true);
+        assert!(forgotten().iter().all(|e| e.offset >= above.end()), "all is taken");
+        room.space.free(left);
+        room.forget_free(left);
+        assert_eq!(forgotten(), [left]);
+        room.space.free(right);
+        room.forget_free(right);
+        assert_eq!(forgotten(), [extent(BLOCK_BYTES, end)]);
+        room.forget_holes(|| false);
+        room.forget_free(Extent { offset: left.offset, len: 0 });
+        assert!(forgotten().is_empty());
+        room.forget_holes(|| true);
+        assert_eq!(forgotten()[0], extent(BLOCK_BYTES, end));
     }
 }

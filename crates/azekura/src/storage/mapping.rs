@@ -31,7 +31,7 @@ pub(crate) const ENTER_BYTES: u64 = 64 << 10;
 /// How much is entered at a time before a handle has committed: what one huge entry of the processor's tables
 /// covers. It is the cheapest for each page. But the reader who first touches a stretch waits for 150 to
 /// 250 µs, and for some 12 µs where [`ENTER_BYTES`] are entered.
-const ENTER_BYTES_MAX: u64 = 2 << 20;
+const ENTER_BYTES_MAX: u64 = super::range::BLOCK_BYTES;
 
 /// The mappings of one file.
 pub struct FileMapping {

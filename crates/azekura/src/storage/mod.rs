@@ -54,6 +54,7 @@ pub use memory::MemStorage;
 pub use metered::{IoCounters, Metered};
 pub use os::OsStorage;
 pub(crate) use pins::{pins_of_others, without};
+pub(crate) use range::BLOCK_BYTES;
 pub use range::OFFSET_MAX;
 pub use retry::{read_fully, uninterrupted, write_fully};
 pub(crate) use watched::Watched;

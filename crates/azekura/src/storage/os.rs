@@ -35,7 +35,9 @@ use super::pins::Pins;
 use super::range::{end_of, len_of};
 use super::system;
 use super::unsupported::is_unsupported;
-use super::{DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully};
+use super::{
+    BLOCK_BYTES, DiskRoom, File, FileMapping, OpenMode, Storage, read_fully, uninterrupted, write_fully,
+};
 
 /// The unit in which the system counts the disk space of a file.
 const STAT_BLOCK_BYTES: u64 = 512;
@@ -51,7 +53,7 @@ const CALL_BYTES_MAX: usize = 256 << 10;
 /// large folios and such a piece of memory is free, it is one folio, which one entry maps: random gets take
 /// 0.7 to 0.9 of the time (text, records of 44 bytes). On a machine whose host takes free pieces of this size
 /// back, the calls take twice as long, so loads go in short ones.
-const SETTLED_CALL_BYTES: usize = 2 << 20;
+const SETTLED_CALL_BYTES: usize = BLOCK_BYTES as usize;
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -306,9 +308,8 @@ impl File for OsFile {
     /// Only whole blocks go. Taking out a part of one that the system maps by one entry would take out the
     /// rest, which is read, and free nothing.
     fn forget(&self, offset: u64, len: u64) {
-        let block = SETTLED_CALL_BYTES as u64;
-        let start = offset.div_ceil(block).saturating_mul(block);
-        let end = offset.saturating_add(len) / block * block;
+        let start = offset.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
+        let end = offset.saturating_add(len) / BLOCK_BYTES * BLOCK_BYTES;
         if start < end && end_of(start, end - start).is_ok() {
             if let Some(mapping) = self.mapping.get() {
                 mapping.leave(start, end - start);

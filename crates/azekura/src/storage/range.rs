@@ -5,6 +5,10 @@ use std::io;
 /// The largest offset at which a range of a file may end, in bytes: file offsets are signed.
 pub const OFFSET_MAX: u64 = i64::MAX.unsigned_abs();
 
+/// What one huge entry of the processor's tables covers. A file system with large folios may have such a
+/// block of a file in one piece of memory, so blocks are written, entered and forgotten whole.
+pub(crate) const BLOCK_BYTES: u64 = 2 << 20;
+
 /// The length of a buffer, in the type of file offsets.
 pub(super) fn len_of(buf: &[u8]) -> u64 {
     const { assert!(usize::BITS <= u64::BITS) };

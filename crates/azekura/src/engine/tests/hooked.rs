@@ -5,7 +5,7 @@ use crate::storage::forward::{forward_file, forward_names};
 use crate::storage::{DiskRoom, File, MemStorage, OpenMode, Storage};
 use parking_lot::Mutex;
 use std::io;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,6 @@ pub(in crate::engine) enum Call {
     Sync,
     /// A hint, whatever the hook says.
     WillRead,
-    Forget,
     /// What the disk has left.
     Room,
     /// Which checkpoints others have pinned.
@@ -38,6 +37,7 @@ pub(in crate::engine) struct Hooked {
     files: MemStorage,
     hook: Arc<Mutex<Option<Hook>>>,
     drawn: Arc<Mutex<Vec<u64>>>,
+    forgotten: Arc<Mutex<Vec<Range<u64>>>>,
     /// How many bytes the disk has for a file, if it is not plenty.
     bytes_max: Arc<Mutex<Option<u64>>>,
 }
@@ -51,6 +51,11 @@ impl Hooked {
     /// The random numbers that were drawn since the last time that somebody asked.
     pub(in crate::engine) fn drawn(&self) -> Vec<u64> {
         std::mem::take(&mut self.drawn.lock())
+    }
+
+    /// What was to be forgotten since the last time that somebody asked.
+    pub(in crate::engine) fn forgotten(&self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.forgotten.lock())
     }
 
     pub(in crate::engine) fn hook(&self, hook: impl Fn(Call) -> io::Result<()> + Send + Sync + 'static) {
@@ -94,7 +99,8 @@ impl Storage for Hooked {
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let file = self.files.open(path, mode)?;
-        Ok(Arc::new(HookedFile { file, hook: self.hook.clone(), bytes_max: self.bytes_max.clone() }))
+        let (hook, bytes_max) = (self.hook.clone(), self.bytes_max.clone());
+        Ok(Arc::new(HookedFile { file, hook, bytes_max, forgotten: self.forgotten.clone() }))
     }
 
     fn random(&self) -> io::Result<u64> {
@@ -108,6 +114,7 @@ struct HookedFile {
     file: Arc<dyn File>,
     hook: Arc<Mutex<Option<Hook>>>,
     bytes_max: Arc<Mutex<Option<u64>>>,
+    forgotten: Arc<Mutex<Vec<Range<u64>>>>,
 }
 
 impl HookedFile {
@@ -147,7 +154,7 @@ impl File for HookedFile {
     }
 
     fn forget(&self, offset: u64, len: u64) {
-        let _hint = self.ask(Call::Forget);
+        self.forgotten.lock().push(offset..offset + len);
         self.file.forget(offset, len);
     }
 
