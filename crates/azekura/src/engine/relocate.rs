@@ -130,7 +130,7 @@ impl<'a> Relocator<'a> {
         if self.for_readers {
             // It is cut off when all is moved. Until then its memory is wanted for what stays.
             let freed = end.saturating_sub(self.space.end());
-            self.outlet.store.room.forget_free(Extent { offset: end - freed, len: freed });
+            self.outlet.store.room.forget_free(vec![Extent { offset: end - freed, len: freed }]);
         }
         Ok(moved)
     }

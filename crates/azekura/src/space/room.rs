@@ -193,24 +193,29 @@ impl Room {
         })
     }
 
-    /// Lets the system drop from memory what it has of the free bytes of `range`, and of blocks that `range`
-    /// has a part of.
-    pub(crate) fn forget_free(&self, range: Extent) {
-        if range.len > 0 {
-            self.forget_free_while(range, || true);
+    /// Lets the system drop from memory what is free of these extents, and of the blocks that they have parts
+    /// of.
+    pub(crate) fn forget_free(&self, mut extents: Vec<Extent>) {
+        extents.sort_unstable();
+        let mut done = 0;
+        for extent in extents {
+            let end = extent.end().div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
+            let from = (extent.offset / BLOCK_BYTES * BLOCK_BYTES).max(done);
+            if extent.len > 0 && from < end {
+                self.forget_free_while(Extent { offset: from, len: end - from }, || true);
+                done = end;
+            }
         }
     }
 
-    /// As `forget_free`, of all holes, as long as `go_on` says so.
+    /// Lets the system drop from memory what it has of holes, as long as `go_on` says so.
     pub(crate) fn forget_holes(&self, go_on: impl Fn() -> bool) {
         self.forget_free_while(Extent { offset: 0, len: self.space.end() }, go_on);
     }
 
     /// One block at a time, for nobody gets space meanwhile.
     fn forget_free_while(&self, range: Extent, go_on: impl Fn() -> bool) {
-        let offset = range.offset / BLOCK_BYTES * BLOCK_BYTES;
-        let end = range.end().div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
-        self.space.with_free(Extent { offset, len: end - offset }, BLOCK_BYTES, |free| {
+        self.space.with_free(range, BLOCK_BYTES, |free| {
             let goes_on = go_on();
             if goes_on {
                 self.file.forget(free.offset, free.len);
@@ -421,17 +426,19 @@ mod tests {
         let space = Space::from_live(ALIGN_BYTES, vec![below, left, right, above]).map_err(drop).unwrap();
         let room = Room::new(file.clone(), Arc::new(space), u64::MAX);
         let forgotten = || std::mem::take(&mut *file.forgotten.lock());
-        room.forget_free(left);
+        room.forget_free(vec![left]);
         room.forget_holes(|| true);
         assert!(forgotten().iter().all(|e| e.offset >= above.end()), "all is taken");
         room.space.free(left);
-        room.forget_free(left);
+        room.forget_free(vec![left]);
         assert_eq!(forgotten(), [left]);
         room.space.free(right);
-        room.forget_free(right);
+        room.forget_free(vec![right]);
         assert_eq!(forgotten(), [extent(BLOCK_BYTES, end)]);
+        room.forget_free(vec![right, left, right]);
+        assert_eq!(forgotten(), [extent(BLOCK_BYTES, end)], "once");
         room.forget_holes(|| false);
-        room.forget_free(Extent { offset: left.offset, len: 0 });
+        room.forget_free(vec![Extent { offset: left.offset, len: 0 }]);
         assert!(forgotten().is_empty());
         room.forget_holes(|| true);
         assert_eq!(forgotten()[0], extent(BLOCK_BYTES, end));

@@ -146,7 +146,7 @@ impl Window {
 
 /// What the system has of a file in memory.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-mod cached {
+pub(super) mod cached {
     use rustix::mm::{Advice, madvise};
     use std::os::fd::AsRawFd;
     use std::ptr::NonNull;
@@ -174,15 +174,24 @@ mod cached {
         recently_evicted: u64,
     }
 
-    /// Whether the system has all pages of a range in memory. No where it does not say: older systems than
-    /// Linux 6.5 do not.
-    pub(super) fn has_all(file: &std::fs::File, offset: u64, len: u64) -> bool {
+    /// None where the system does not say: older ones than Linux 6.5 do not.
+    fn found(file: &std::fs::File, offset: u64, len: u64) -> Option<Found> {
         let (asked, mut found) = (Asked { offset, len }, Found::default());
         // SAFETY: both structures have the layout of the call, and are borrowed for its time.
         let done =
             unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const asked, &raw mut found, 0_u32) };
+        (done == 0).then_some(found)
+    }
+
+    /// Whether the system has all pages of a range in memory. No where it does not say.
+    pub(super) fn has_all(file: &std::fs::File, offset: u64, len: u64) -> bool {
         let pages = (offset + len).div_ceil(PAGE_BYTES) - offset / PAGE_BYTES;
-        done == 0 && found.cached >= pages
+        found(file, offset, len).is_some_and(|found| found.cached >= pages)
+    }
+
+    /// Whether the system has pages of a range in memory that are not on the disk. No where it does not say.
+    pub(in crate::storage) fn has_dirty(file: &std::fs::File, offset: u64, len: u64) -> bool {
+        found(file, offset, len).is_some_and(|found| found.dirty + found.in_writeback > 0)
     }
 
     /// Takes a range out of the mapping, if it begins and ends with pages. (Where pages of memory are larger,
@@ -207,8 +216,12 @@ mod cached {
 }
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-mod cached {
+pub(super) mod cached {
     pub(super) fn has_all(_: &std::fs::File, _: u64, _: u64) -> bool {
+        false
+    }
+
+    pub(in crate::storage) fn has_dirty(_: &std::fs::File, _: u64, _: u64) -> bool {
         false
     }
 

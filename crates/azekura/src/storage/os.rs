@@ -31,6 +31,7 @@ use super::acks::Acks;
 use super::direct::Direct;
 #[cfg(all(test, not(loom)))]
 use super::file_system::FileSystem;
+use super::mapping::cached::has_dirty;
 use super::pins::Pins;
 use super::range::{end_of, len_of};
 use super::system;
@@ -306,16 +307,19 @@ impl File for OsFile {
     }
 
     /// Only whole blocks go. Taking out a part of one that the system maps by one entry would take out the
-    /// rest, which is read, and free nothing.
+    /// rest, which is read, and free nothing. What is not on the disk yet stays: the system would begin to
+    /// write it, which took up to 146 ms (66 µs for a block that is on the disk).
     fn forget(&self, offset: u64, len: u64) {
         let start = offset.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
         let end = offset.saturating_add(len) / BLOCK_BYTES * BLOCK_BYTES;
-        if start < end && end_of(start, end - start).is_ok() {
-            if let Some(mapping) = self.mapping.get() {
-                mapping.leave(start, end - start);
-            }
-            system::forget(&self.file, start, end - start);
+        let len = end.saturating_sub(start);
+        if len == 0 || end_of(start, len).is_err() || has_dirty(&self.file, start, len) {
+            return;
         }
+        if let Some(mapping) = self.mapping.get() {
+            mapping.leave(start, len);
+        }
+        system::forget(&self.file, start, len);
     }
 
     fn sync_data(&self) -> io::Result<()> {

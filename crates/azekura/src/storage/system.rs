@@ -54,7 +54,7 @@ mod linux {
     }
 
     pub(in crate::storage) fn forget(file: &fs::File, offset: u64, len: u64) {
-        // The system begins to write what is not on the disk yet, and keeps it.
+        // What is not on the disk yet stays.
         if let Some(len) = std::num::NonZeroU64::new(len) {
             let _refused = rustix::fs::fadvise(file, offset, Some(len), rustix::fs::Advice::DontNeed);
         }

@@ -43,8 +43,8 @@ pub(in crate::engine) struct MergeJob {
     pub(in crate::engine) together: bool,
     /// It is to make room. On a nearly full disk it may take what is held back for that.
     pub(in crate::engine) urgent: bool,
-    /// It is of idle time or `compact`. Then what it frees is hardly written to soon, and goes from the
-    /// system's memory.
+    /// It is of idle time or `compact`. What it frees is not likely to be written to soon, so that goes from
+    /// the system's memory.
     pub(in crate::engine) at_rest: bool,
 }
 

@@ -211,7 +211,7 @@ impl Means<'_> {
             steps.levels = next.into_iter().flatten().collect();
             (steps.written, steps.passed) = (written, passed);
             self.checkpoints.write()?;
-            self.forget(freed);
+            self.outlet.store.room.forget_free(freed);
         }
         Ok(installed)
     }
@@ -250,14 +250,9 @@ impl Means<'_> {
         }
         if installed && checkpoint {
             self.checkpoints.write()?;
-            self.forget(freed);
+            self.outlet.store.room.forget_free(freed);
         }
         Ok(installed)
-    }
-
-    /// Lets the system drop from memory what nobody reads any more of these extents.
-    fn forget(&self, freed: Vec<Extent>) {
-        freed.into_iter().for_each(|extent| self.outlet.store.room.forget_free(extent));
     }
 }
 
