@@ -27,6 +27,10 @@ pub(super) struct Background {
     stop: AtomicBool,
     /// How many hold merges back. Readers without the lock look here.
     pub(super) holding_back: AtomicU64,
+    /// Whether the thread that flushes waits for something to do.
+    flusher_waits: AtomicBool,
+    /// The number, plus one, of a table whose chunks that thread is to merge. 0: none.
+    crowded: AtomicU64,
 }
 
 /// What is under way.
@@ -63,6 +67,8 @@ impl Background {
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
             holding_back: AtomicU64::new(0),
+            flusher_waits: AtomicBool::new(false),
+            crowded: AtomicU64::new(0),
         }
     }
 
@@ -97,6 +103,33 @@ impl Background {
     /// Waits for a signal, no longer than so.
     pub(super) fn wait(&self, work: &mut MutexGuard<'_, Work>, most: Duration) {
         self.changed.wait_for(work, most);
+    }
+
+    /// As `wait`, for the thread that flushes, while nothing is frozen. Meanwhile it may be asked to merge
+    /// chunks.
+    pub(super) fn wait_for_flush(&self, work: &mut MutexGuard<'_, Work>) {
+        self.flusher_waits.store(true, Ordering::Release);
+        if self.crowded.load(Ordering::Acquire) == 0 {
+            self.wait(work, LOOK);
+        }
+        self.flusher_waits.store(false, Ordering::Release);
+    }
+
+    /// Whether the thread that flushes has nothing to do.
+    pub(super) fn is_flusher_waiting(&self) -> bool {
+        self.flusher_waits.load(Ordering::Acquire)
+    }
+
+    /// Asks the thread that flushes to merge chunks of a table, when it has no flush to do.
+    pub(super) fn ask_for_chunk_merge(&self, table: u32) {
+        self.crowded.store(u64::from(table) + 1, Ordering::Release);
+        self.wake();
+    }
+
+    /// The table of which that was asked.
+    pub(super) fn take_crowded(&self) -> Option<u32> {
+        let number = self.crowded.swap(0, Ordering::AcqRel);
+        number.checked_sub(1).and_then(|id| u32::try_from(id).ok())
     }
 
     /// Whether the threads are to end.

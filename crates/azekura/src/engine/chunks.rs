@@ -6,11 +6,15 @@
 //! them all at once.
 //!
 //! Merges that take microseconds are done with the commit that causes them, under its lock. Longer ones are
-//! done by the same thread after it has let go of the lock. Others commit meanwhile, and a flush may take the
-//! chunks. The merged chunk takes their place only if they still stand there, side by side. Newer chunks
-//! before them do not matter, since a chunk is as new as its place. Readers see the same records before and
-//! after, whichever state they hold.
+//! done by the same thread after it has let go of the lock. Those that take milliseconds are left to the
+//! thread that flushes, while that has nothing else to do. (At 20,000 operations/s on records of 1,000 bytes,
+//! half of them updates, such a merge delayed a commit by 5 to 7 ms.)
+//!
+//! Others commit meanwhile, and a flush may take the chunks. The merged chunk takes their place only if they
+//! still stand there, side by side. Newer chunks before them do not matter, since a chunk is as new as its
+//! place. Readers see the same records before and after, whichever state they hold.
 
+use super::background::Background;
 use super::commit::{Commit, Committer};
 use super::state::{ActiveBuf, State, TableState};
 use crate::base::codec::usize_of;
@@ -31,6 +35,8 @@ use std::sync::Arc;
 const FAN_IN: usize = 4;
 /// Chunks of this size together are merged under the commit lock: that costs less than a new state.
 const MERGED_BYTES_AT_ONCE: usize = 64 << 10;
+/// So much together takes milliseconds to merge.
+const MERGED_BYTES_LONG: usize = 1 << 20;
 /// The smallest class ends here.
 const CLASS_BYTES: usize = 8 << 10;
 
@@ -152,23 +158,39 @@ fn push_folded(block: &mut Block, mut cursor: ActiveCursor<'_>) -> Result<()> {
 /// Merges chunks of one of these tables, if many have piled up. Called after a commit, outside its lock.
 ///
 /// Best effort: one thread merges at a time, at most one merge per commit. Skipping is safe; the flush merges
-/// everything.
-pub(super) fn merge_small_chunks(committer: &Committer, state: &ArcSwap<State>, tables: &[u32]) {
-    let Some(_turn) = committer.chunk_merges.take_turn() else { return };
+/// everything. What takes long is left to the thread that flushes, if `flusher` says that it waits.
+pub(super) fn merge_small_chunks(
+    committer: &Committer,
+    state: &ArcSwap<State>,
+    tables: &[u32],
+    flusher: Option<&Background>,
+) {
+    let Some(turn) = committer.chunk_merges.take_turn() else { return };
     let before = state.load_full();
     let crowded = |&id: &u32| before.tables.get(id).and_then(|t| Some((t, t.mergeable_chunks()?)));
     let Some((table, chunks)) = tables.iter().find_map(crowded) else { return };
+    let is_long = chunks.iter().map(|c| c.bytes()).sum::<usize>() >= MERGED_BYTES_LONG;
+    if let Some(flusher) = flusher.filter(|background| is_long && background.is_flusher_waiting()) {
+        drop(turn);
+        flusher.ask_for_chunk_merge(table.id);
+        return;
+    }
     let Ok(merged) = table.merge_chunks(chunks) else { return };
     committer.lock().replace_chunks(state, table.id, chunks, merged);
 }
 
 impl Committer {
     /// Lets go of the commit lock, and merges chunks that have piled up under it.
-    pub(super) fn end(&self, mut commit: MutexGuard<'_, Commit>, state: &ArcSwap<State>) {
+    pub(super) fn end(
+        &self,
+        mut commit: MutexGuard<'_, Commit>,
+        state: &ArcSwap<State>,
+        background: &Background,
+    ) {
         let chunk_added = std::mem::take(&mut commit.chunk_added);
         drop(commit);
         if !chunk_added.is_empty() {
-            merge_small_chunks(self, state, &chunk_added);
+            merge_small_chunks(self, state, &chunk_added, Some(background));
         }
     }
 }

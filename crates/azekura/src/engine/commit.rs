@@ -70,7 +70,7 @@ impl Engine {
         let armed = self.poison.armed("committing");
         let done = self.commit_steps().commit_one(&mut commit, batch);
         armed.disarm();
-        self.committer.end(commit, &self.state);
+        self.committer.end(commit, &self.state, &self.background);
         done
     }
 
@@ -97,7 +97,7 @@ impl Engine {
         let armed = self.poison.armed("committing");
         let done = self.commit_steps().commit_told(&mut commit, batch, self.store.hash_seed);
         armed.disarm();
-        self.committer.end(commit, &self.state);
+        self.committer.end(commit, &self.state, &self.background);
         if let Ok(Some(seq)) = done {
             self.counters.commits.fetch_add(1, Ordering::Relaxed);
             self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);

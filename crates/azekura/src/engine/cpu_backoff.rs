@@ -6,7 +6,8 @@
 //! thread how long it was ready to run and did not. When that is more than a small part of a writer's time,
 //! the writer sleeps for a part of the time that it has worked. The part grows as long as processors are
 //! short (additive increase, and decrease in proportion, as for congestion in networks). Where nobody reads,
-//! or processors are idle, this costs nothing.
+//! or processors are idle, this costs nothing. A writer of little makes no pauses, however busy its thread is
+//! with other things.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -20,6 +21,9 @@ const WAITING_MAX: f64 = 0.05;
 /// The pause, in hundredths of the time worked: how it grows, and its limit.
 const PAUSE_STEP: u32 = 20;
 const PAUSE_MAX: u32 = 300;
+/// A writer of fewer bytes a microsecond gives flush and merges little to do. (YCSB B at 20,000 operations/s,
+/// ordered, 1 MB/s of updates: their p99 was 308 to 1,016 µs with pauses, and is 99 to 159 without.)
+const BYTES_PER_US: u128 = 16;
 /// Shorter sleeps would not be kept to.
 const SLEEP_MIN: Duration = Duration::from_micros(100);
 const SLEEP_MAX: Duration = Duration::from_millis(10);
@@ -42,6 +46,8 @@ struct Window {
     file: File,
     began: Instant,
     times: Times,
+    /// What was committed since then.
+    bytes: u64,
 }
 
 /// The system does not tell: nobody need ask again. (In a model nobody waits for a processor.)
@@ -57,7 +63,7 @@ impl Window {
         let file = File::open("/proc/thread-self/schedstat").ok();
         let window = file.and_then(|file| {
             let times = Times::read(&file)?;
-            Some(Window { file, began: Instant::now(), times })
+            Some(Window { file, began: Instant::now(), times, bytes: 0 })
         });
         IS_UNTOLD.store(window.is_none(), Ordering::Relaxed);
         window
@@ -103,23 +109,29 @@ impl CpuBackoff {
         if sleep < SLEEP_MIN { Duration::ZERO } else { sleep }
     }
 
-    /// Pauses the calling writer, beside whom others read, if they need its processor.
-    pub(super) fn yield_to_readers(&self) {
+    /// Pauses the calling writer of `bytes`, beside whom others read, if they need its processor.
+    pub(super) fn yield_to_readers(&self, bytes: u64) {
         if !IS_UNTOLD.load(Ordering::Relaxed) {
-            WINDOW_OF_THREAD.with_borrow_mut(|window| self.look_around(window));
+            WINDOW_OF_THREAD.with_borrow_mut(|window| self.look_around(window, bytes));
         }
     }
 
-    fn look_around(&self, window: &mut Option<Window>) {
+    fn look_around(&self, window: &mut Option<Window>, bytes: u64) {
         let Some(now) = window else {
             *window = Window::open();
             return;
         };
+        now.bytes += bytes;
         let took = now.began.elapsed();
         if took < WINDOW {
             return;
         }
         let Some(times) = Times::read(&now.file) else { return };
+        let bytes = std::mem::take(&mut now.bytes);
+        if is_little(bytes, took) {
+            (now.times, now.began) = (times, Instant::now());
+            return;
+        }
         let ran_ns = times.ran_ns.saturating_sub(now.times.ran_ns);
         let sleep = self.adjust_pause(ran_ns, times.waited_ns.saturating_sub(now.times.waited_ns), took);
         if !sleep.is_zero() {
@@ -130,9 +142,20 @@ impl CpuBackoff {
     }
 }
 
+/// Whether so many bytes in so long a time give flush and merges little to do.
+fn is_little(bytes: u64, took: Duration) -> bool {
+    u128::from(bytes) < took.as_micros() * BYTES_PER_US
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_keeps_flushes_busy_counts() {
+        assert!(is_little(1_000, WINDOW) && is_little(300_000, 20 * WINDOW));
+        assert!(!is_little(16_000, WINDOW) && !is_little(500_000, 20 * WINDOW));
+    }
 
     const WINDOW_NS: u64 = 1_000_000;
 

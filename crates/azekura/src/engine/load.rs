@@ -167,6 +167,6 @@ impl TableLoader<'_> {
         next.detach_indexes(hidden.dropped.iter().map(|(id, name)| (*id, &**name)));
         next.attach_indexes(hidden.made.iter().map(|(id, name)| (*id, &**name)));
         state.store(Arc::new(next));
-        committer.end(commit, state);
+        committer.end(commit, state, self.steps.freezer.background);
     }
 }

@@ -160,8 +160,9 @@ pub fn to_u64(count: usize) -> u64 {
     u64::try_from(count).expect("addresses have at most 64 bits")
 }
 
+/// A small count as `usize`.
 #[inline]
-fn to_usize(small: u64) -> usize {
+pub fn to_usize(small: u64) -> usize {
     usize::try_from(small).expect("an offset within a buffer")
 }
 

@@ -73,7 +73,7 @@ impl Engine {
         armed.disarm();
         // The next leader asks for the lock that this one gives back.
         drop(leader);
-        self.committer.end(commit, &self.state);
+        self.committer.end(commit, &self.state, &self.background);
         let left_behind = || Err(Error::Invalid { detail: "a commit was left behind by its group".into() });
         ticket.slot.lock().result.clone().unwrap_or_else(left_behind)
     }

@@ -133,13 +133,13 @@ impl CommitSteps<'_> {
     /// Applies a commit that recovery found in the log, but for the lists of indexes. `relog`: and queues it
     /// for the log once more.
     pub(in crate::engine) fn apply_recovered(&self, seq: u64, batch: Batch, relog: bool) -> Result<()> {
-        let Freezer { state, memory, .. } = self.freezer;
+        let Freezer { state, memory, background, .. } = self.freezer;
         let mut commit = self.committer.lock();
         batch.parts.iter().for_each(|part| self.catalog.operators.note(part));
         let ready = if relog { self.log_batch(seq, batch) } else { recovered(&memory.pool, batch) };
         self.apply_to(&mut commit, seq, ready, false)?;
         commit.next_seq = seq + 1;
-        self.committer.end(commit, state);
+        self.committer.end(commit, state, background);
         Ok(())
     }
 }

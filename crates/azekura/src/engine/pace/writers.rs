@@ -41,7 +41,7 @@ impl Engine {
         self.pace_by_space(bytes);
         let only_writes = note_commit();
         if self.pace.read_by(&self.state.load()).are_others(only_writes) {
-            self.pace.cpu_backoff.yield_to_readers();
+            self.pace.cpu_backoff.yield_to_readers(bytes);
         }
         let limit = self.memory.flush_bytes();
         let debt = self.pace.debt(limit);

@@ -1,6 +1,7 @@
 //! Merges of chunks and of levels, beside readers and flushes.
 
 use super::*;
+use crate::engine::chunks::merge_small_chunks;
 use crate::engine::compaction::pick::MergeJob;
 
 /// A merge that goes on after one of its steps still holds what it has put in place. A flush or another merge
@@ -26,6 +27,53 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     let state = engine.state.load_full();
     assert!(Arc::ptr_eq(&bottom(&state), &new));
     assert!(!engine.background.lock().turns.bottom_is_free(&state.tables[0].levels));
+}
+
+/// A commit leaves chunks that take long to merge to the thread that flushes, while that waits.
+#[test]
+fn the_thread_that_flushes_merges_large_chunks() {
+    let db = database();
+    let engine = &db.engine;
+    let table = db.open_table("t").unwrap();
+    table.put("k", "v").unwrap();
+    db.flush().unwrap();
+    let value = vec![7; 900];
+    let put = |n: u64| table.put_many((0..400u64).map(|i| ((i * 3 + n).to_be_bytes(), &value))).unwrap();
+    let chunks = || engine.state.load().tables[0].chunks.len();
+    {
+        let _nobody_merges = engine.committer.chunk_merges.take_turn().unwrap();
+        (0..4).for_each(put);
+        assert_eq!(chunks(), 4);
+    }
+    let id = engine.state.load().tables[0].id;
+    let held = loop {
+        let held = engine.background.lock();
+        if engine.background.is_flusher_waiting() {
+            break held;
+        }
+        drop(held);
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| merge_small_chunks(&engine.committer, &engine.state, &[id], Some(&engine.background)));
+        let asked = loop {
+            if let Some(asked) = engine.background.take_crowded() {
+                break asked;
+            }
+            assert_eq!(chunks(), 4, "whoever commits only asks");
+        };
+        assert_eq!(asked, id);
+        drop(held);
+    });
+    engine.background.ask_for_chunk_merge(id);
+    while chunks() == 4 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(chunks(), 1);
+    for i in 0..1200u64 {
+        assert_eq!(table.get(i.to_be_bytes()).unwrap().as_ref(), Some(&value), "{i}");
+    }
+    db.close().unwrap();
 }
 
 /// Chunks merged outside the commit lock take the place of those they were made of, whatever came before them

@@ -1,8 +1,8 @@
-//! The thread that flushes. Between flushes it gives memory back (`idle.rs`).
+//! The thread that flushes. Between flushes it merges chunks, and gives memory back (`idle.rs`).
 
 use super::RETRY;
 use crate::base::error::Error;
-use crate::engine::background::LOOK;
+use crate::engine::chunks::merge_small_chunks;
 use crate::engine::compaction::install::Installer;
 use crate::engine::compaction::merges::Merges;
 use crate::engine::flush::Flush;
@@ -20,7 +20,7 @@ impl FlushThread<'_> {
     /// From the thread's start to its end.
     pub(super) fn run(mut self) {
         let Flush { merges, freezer, .. } = self.flush;
-        let (poison, Installer { background, .. }) = (merges.poison, merges.installer);
+        let (poison, Installer { background, committer, .. }) = (merges.poison, merges.installer);
         loop {
             self.memory.give_memory_back();
             if poison.check().is_ok() && !background.stopping() {
@@ -33,8 +33,11 @@ impl FlushThread<'_> {
                     if background.stopping() {
                         return;
                     }
-                    background.wait(&mut work, LOOK);
+                    background.wait_for_flush(&mut work);
                 }
+            }
+            if let Some(table) = background.take_crowded() {
+                merge_small_chunks(committer, freezer.state, &[table], None);
             }
             if !freezer.has_frozen() {
                 self.finish_flush();
