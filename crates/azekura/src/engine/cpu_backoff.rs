@@ -22,7 +22,7 @@ const WAITING_MAX: f64 = 0.05;
 const PAUSE_STEP: u32 = 20;
 const PAUSE_MAX: u32 = 300;
 /// A writer of fewer bytes a microsecond gives flush and merges little to do. (YCSB B at 20,000 operations/s,
-/// ordered, 1 MB/s of updates: their p99 was 308 to 1,016 µs with pauses, and is 99 to 159 without.)
+/// 1 MB/s of updates: their p99 was 244 to 1,626 µs with pauses, and is 108 to 372 without.)
 const BYTES_PER_US: u128 = 16;
 /// Shorter sleeps would not be kept to.
 const SLEEP_MIN: Duration = Duration::from_micros(100);
@@ -143,7 +143,7 @@ impl CpuBackoff {
 }
 
 /// Whether so many bytes in so long a time give flush and merges little to do.
-fn is_little(bytes: u64, took: Duration) -> bool {
+pub(super) fn is_little(bytes: u64, took: Duration) -> bool {
     u128::from(bytes) < took.as_micros() * BYTES_PER_US
 }
 

@@ -29,7 +29,7 @@ impl Committer {
         Committer {
             commit: Mutex::ranked(Rank::Commit, Commit::new(next_seq, memtable_bytes)),
             waiting: Mutex::ranked(Rank::Waiting, Waiting::default()),
-            chunk_merges: OneAtATime::default(),
+            chunk_merges: OneAtATime::new(),
             closed: AtomicBool::new(false),
         }
     }

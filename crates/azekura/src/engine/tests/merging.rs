@@ -29,7 +29,8 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     assert!(!engine.background.lock().turns.bottom_is_free(&state.tables[0].levels));
 }
 
-/// A commit leaves chunks that take long to merge to the thread that flushes, while that waits.
+/// A commit leaves chunks that take long to merge to the thread that flushes, while that waits, if they came
+/// slowly.
 #[test]
 fn the_thread_that_flushes_merges_large_chunks() {
     let db = database();
@@ -46,6 +47,7 @@ fn the_thread_that_flushes_merges_large_chunks() {
         assert_eq!(chunks(), 4);
     }
     let id = engine.state.load().tables[0].id;
+    std::thread::sleep(Duration::from_millis(200));
     let held = loop {
         let held = engine.background.lock();
         if engine.background.is_flusher_waiting() {
