@@ -120,10 +120,18 @@ impl Background {
         self.flusher_waits.load(Ordering::Acquire)
     }
 
-    /// Asks the thread that flushes to merge chunks of a table, when it has no flush to do.
+    /// Asks the thread that flushes to merge chunks of a table. If it has been asked and has not begun, or
+    /// has a flush to do by then, nothing comes of it: the table's next chunk asks again.
     pub(super) fn ask_for_chunk_merge(&self, table: u32) {
-        self.crowded.store(u64::from(table) + 1, Ordering::Release);
-        self.wake();
+        let number = u64::from(table) + 1;
+        if self.crowded.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            self.wake();
+        }
+    }
+
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn is_asked_for_chunk_merge(&self) -> bool {
+        self.crowded.load(Ordering::Acquire) != 0
     }
 
     /// The table of which that was asked.

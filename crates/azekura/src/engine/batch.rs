@@ -83,6 +83,11 @@ impl Batch {
         self.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Tombstone))
     }
 
+    /// How many records and ranges it writes.
+    pub(crate) fn records(&self) -> usize {
+        self.parts.iter().map(|part| part.block.len() + part.ranges.len()).sum()
+    }
+
     /// What it changes among the tables.
     pub(crate) fn changes(&self) -> &[TableChange] {
         self.tables.as_ref().map_or(&[], |tables| &tables.list)

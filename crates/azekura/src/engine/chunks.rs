@@ -7,10 +7,10 @@
 //!
 //! Merges that take microseconds are done with the commit that causes them, under its lock. Longer ones are
 //! done by the same thread after it has let go of the lock. Those that take milliseconds are left to the
-//! thread that flushes, while that has nothing else to do, and writers write little. (At 20,000 operations/s
-//! on records of 1,000 bytes, half of them updates, such a merge delayed a commit by 5 to 7 ms. Beside a
-//! writer at full speed the flushing thread would take a reader's processor: the median of six runs of
-//! `mixed` was 1,040K gets/s, and 884K then.)
+//! thread that flushes, while that has nothing else to do, and writers write little (`commit/rate.rs`). (At
+//! 20,000 operations/s on records of 1,000 bytes, half of them updates, such a merge delayed a commit by 5 to
+//! 7 ms. Beside a writer at full speed the flushing thread would take a reader's processor: the median of six
+//! runs of `mixed` was 1,040K gets/s, and 884K then.)
 //!
 //! Others commit meanwhile, and a flush may take the chunks. The merged chunk takes their place only if they
 //! still stand there, side by side. Newer chunks before them do not matter, since a chunk is as new as its
@@ -171,9 +171,9 @@ pub(super) fn merge_small_chunks(
     let before = state.load_full();
     let crowded = |&id: &u32| before.tables.get(id).and_then(|t| Some((t, t.mergeable_chunks()?)));
     let Some((table, chunks)) = tables.iter().find_map(crowded) else { return };
-    let bytes = chunks.iter().map(|c| c.bytes()).sum();
+    let bytes: usize = chunks.iter().map(|c| c.bytes()).sum();
     let is_left = |flusher: &&Background| {
-        bytes >= MERGED_BYTES_LONG && turn.note_long(bytes) && flusher.is_flusher_waiting()
+        bytes >= MERGED_BYTES_LONG && committer.rate.is_low() && flusher.is_flusher_waiting()
     };
     if let Some(flusher) = flusher.filter(is_left) {
         drop(turn);

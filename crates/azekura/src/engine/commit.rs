@@ -19,6 +19,7 @@ mod group;
 mod guarded;
 mod order;
 mod queue;
+mod rate;
 mod steps;
 mod sync;
 mod turn;
@@ -26,6 +27,7 @@ mod waiting;
 
 pub(super) use committer::Committer;
 pub(super) use guarded::Commit;
+pub(super) use rate::WriteRate;
 pub(super) use steps::CommitSteps;
 pub(super) use sync::Syncer;
 
@@ -50,7 +52,7 @@ impl Engine {
             self.syncer().shorten_log()?;
         }
         let _admitted = self.admit_batch(&batch)?;
-        self.pace_writer(batch.user_bytes)?;
+        self.pace_writer(&batch)?;
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
         let done = if batch.durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
@@ -88,7 +90,7 @@ impl Engine {
         }
         let _admitted = self.admit_batch(batch)?;
         let user_bytes = batch.user_bytes;
-        self.pace_writer(user_bytes)?;
+        self.pace_writer(batch)?;
         if self.log.is_full() {
             return Ok(None);
         }

@@ -237,8 +237,8 @@ impl OsFile {
         write_fully(buf, offset, |b, at| self.file.write_at(&b[..b.len().min(CALL_BYTES_MAX)], at))
     }
 
-    /// Writes a block by one call. What the system has of these bytes in smaller pieces is dropped first, so
-    /// far as it is on the disk and no other process maps it.
+    /// Writes a block by one call. What the system has of these bytes in smaller pieces is dropped first, if
+    /// all of it is on the disk, so far as no other process maps it.
     fn write_block(&self, block: &[u8], offset: u64) -> io::Result<()> {
         self.forget(offset, len_of(block));
         write_fully(block, offset, |b, at| self.file.write_at(b, at))
@@ -307,8 +307,9 @@ impl File for OsFile {
     }
 
     /// Only whole blocks go. Taking out a part of one that the system maps by one entry would take out the
-    /// rest, which is read, and free nothing. What is not on the disk yet stays: the system would begin to
-    /// write it, which took up to 146 ms (66 µs for a block that is on the disk).
+    /// rest, which is read, and free nothing. Where the system says that something is not on the disk yet,
+    /// all stays: it would begin to write that, which took up to 146 ms (66 µs for a block that is on the
+    /// disk).
     fn forget(&self, offset: u64, len: u64) {
         let start = offset.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
         let end = offset.saturating_add(len) / BLOCK_BYTES * BLOCK_BYTES;

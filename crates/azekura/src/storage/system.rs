@@ -54,7 +54,7 @@ mod linux {
     }
 
     pub(in crate::storage) fn forget(file: &fs::File, offset: u64, len: u64) {
-        // What is not on the disk yet stays.
+        // What is not on the disk yet stays, but the system may begin to write it.
         if let Some(len) = std::num::NonZeroU64::new(len) {
             let _refused = rustix::fs::fadvise(file, offset, Some(len), rustix::fs::Advice::DontNeed);
         }

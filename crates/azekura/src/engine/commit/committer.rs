@@ -4,6 +4,7 @@
 //! The committer knows neither the log nor the disk. Its callers give it the state that readers see.
 
 use super::guarded::Commit;
+use super::rate::WriteRate;
 use super::turn::OneAtATime;
 use super::waiting::Waiting;
 use crate::base::error::{Error, Result};
@@ -20,6 +21,7 @@ pub(crate) struct Committer {
     pub(in crate::engine) waiting: Mutex<Waiting>,
     /// One thread at a time merges small chunks.
     pub(in crate::engine) chunk_merges: OneAtATime,
+    pub(in crate::engine) rate: WriteRate,
     /// Set under the commit lock when closing begins. Nothing is committed from then on.
     closed: AtomicBool,
 }
@@ -29,7 +31,8 @@ impl Committer {
         Committer {
             commit: Mutex::ranked(Rank::Commit, Commit::new(next_seq, memtable_bytes)),
             waiting: Mutex::ranked(Rank::Waiting, Waiting::default()),
-            chunk_merges: OneAtATime::new(),
+            chunk_merges: OneAtATime::default(),
+            rate: WriteRate::new(),
             closed: AtomicBool::new(false),
         }
     }

@@ -36,12 +36,14 @@ impl Engine {
         }
     }
 
-    /// Delays a commit of `bytes` as the debts demand.
-    pub(in crate::engine) fn pace_writer(&self, bytes: u64) -> Result<()> {
+    /// Delays a commit as the debts demand.
+    pub(in crate::engine) fn pace_writer(&self, batch: &Batch) -> Result<()> {
+        let bytes = batch.user_bytes;
         self.pace_by_space(bytes);
+        self.committer.rate.note(bytes, batch.records());
         let only_writes = note_commit();
         if self.pace.read_by(&self.state.load()).are_others(only_writes) {
-            self.pace.cpu_backoff.yield_to_readers(bytes);
+            self.pace.cpu_backoff.yield_to_readers(&self.committer.rate);
         }
         let limit = self.memory.flush_bytes();
         let debt = self.pace.debt(limit);

@@ -29,8 +29,20 @@ fn a_step_of_a_merge_is_busy_from_the_moment_it_is_seen() {
     assert!(!engine.background.lock().turns.bottom_is_free(&state.tables[0].levels));
 }
 
-/// A commit leaves chunks that take long to merge to the thread that flushes, while that waits, if they came
-/// slowly.
+/// Tries until there is something, for no longer than a minute.
+fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let began = std::time::Instant::now();
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "in vain");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A commit leaves chunks that take long to merge to the thread that flushes, while that waits, and writers
+/// write little.
 #[test]
 fn the_thread_that_flushes_merges_large_chunks() {
     let db = database();
@@ -47,31 +59,23 @@ fn the_thread_that_flushes_merges_large_chunks() {
         assert_eq!(chunks(), 4);
     }
     let id = engine.state.load().tables[0].id;
+    let background = &engine.background;
+    // Now it is long ago that anybody wrote.
     std::thread::sleep(Duration::from_millis(200));
-    let held = loop {
-        let held = engine.background.lock();
-        if engine.background.is_flusher_waiting() {
-            break held;
-        }
-        drop(held);
-        std::thread::sleep(Duration::from_millis(1));
-    };
     std::thread::scope(|scope| {
-        scope.spawn(|| merge_small_chunks(&engine.committer, &engine.state, &[id], Some(&engine.background)));
-        let asked = loop {
-            if let Some(asked) = engine.background.take_crowded() {
-                break asked;
-            }
-            assert_eq!(chunks(), 4, "whoever commits only asks");
-        };
-        assert_eq!(asked, id);
-        drop(held);
+        // Who merges needs this lock.
+        let commit = engine.committer.lock();
+        // While this is held, the thread that flushes waits on.
+        let work = until(|| Some(background.lock()).filter(|_| background.is_flusher_waiting()));
+        let asking =
+            scope.spawn(|| merge_small_chunks(&engine.committer, &engine.state, &[id], Some(background)));
+        until(|| background.is_asked_for_chunk_merge().then_some(()));
+        drop(work);
+        until(|| asking.is_finished().then_some(()));
+        assert_eq!(chunks(), 4, "who commits only asks");
+        drop(commit);
     });
-    engine.background.ask_for_chunk_merge(id);
-    while chunks() == 4 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(chunks(), 1);
+    until(|| (chunks() == 1).then_some(()));
     for i in 0..1200u64 {
         assert_eq!(table.get(i.to_be_bytes()).unwrap().as_ref(), Some(&value), "{i}");
     }

@@ -36,10 +36,11 @@ impl FlushThread<'_> {
                     background.wait_for_flush(&mut work);
                 }
             }
-            if let Some(table) = background.take_crowded() {
-                merge_small_chunks(committer, freezer.state, &[table], None);
-            }
+            let crowded = background.take_crowded();
             if !freezer.has_frozen() {
+                if let Some(table) = crowded.filter(|_| poison.check().is_ok() && !background.stopping()) {
+                    merge_small_chunks(committer, freezer.state, &[table], None);
+                }
                 self.finish_flush();
                 self.revoke_pins();
                 continue;
