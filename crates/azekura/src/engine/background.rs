@@ -120,8 +120,9 @@ impl Background {
         self.flusher_waits.load(Ordering::Acquire)
     }
 
-    /// Asks the thread that flushes to merge chunks of a table. If it has been asked and has not begun, or
-    /// has a flush to do by then, nothing comes of it: the table's next chunk asks again.
+    /// Asks the thread that flushes to merge chunks of a table. Nothing may come of it: it has been asked and
+    /// has not begun, it has a flush to do by then, or somebody else merges. The table's next chunk asks
+    /// again.
     pub(super) fn ask_for_chunk_merge(&self, table: u32) {
         let number = u64::from(table) + 1;
         if self.crowded.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed).is_ok() {

@@ -14,6 +14,9 @@ use crate::memtable::pool::Pool;
 use crate::values::Segment;
 use std::sync::Arc;
 
+/// A record costs flush and merges as much as so many bytes, besides its own.
+const RECORD_BYTES: u64 = 32;
+
 /// One table's writes, sorted, one record a key.
 pub(crate) struct BatchPart {
     pub(crate) table: u32,
@@ -83,9 +86,10 @@ impl Batch {
         self.parts.iter().all(|p| (0..p.block.len()).all(|i| p.block.tag(i) == Tag::Tombstone))
     }
 
-    /// How many records and ranges it writes.
-    pub(crate) fn records(&self) -> usize {
-        self.parts.iter().map(|part| part.block.len() + part.ranges.len()).sum()
+    /// What flush and merges will have to do for it, in bytes.
+    pub(super) fn cost(&self) -> u64 {
+        let records: usize = self.parts.iter().map(|part| part.block.len() + part.ranges.len()).sum();
+        self.user_bytes.saturating_add((records as u64).saturating_mul(RECORD_BYTES))
     }
 
     /// What it changes among the tables.

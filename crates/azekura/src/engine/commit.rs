@@ -53,13 +53,18 @@ impl Engine {
         }
         let _admitted = self.admit_batch(&batch)?;
         self.pace_writer(&batch)?;
-        self.counters.commits.fetch_add(1, Ordering::Relaxed);
-        self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
+        self.count_commit(batch.user_bytes, batch.cost());
         let done = if batch.durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
         if let Ok(seq) = done {
             within::note(self, seq);
         }
         done
+    }
+
+    fn count_commit(&self, user_bytes: u64, cost: u64) {
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
+        self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+        self.committer.rate.note(cost);
     }
 
     fn commit_eventual(&self, batch: Batch) -> Result<u64> {
@@ -89,7 +94,7 @@ impl Engine {
             self.syncer().shorten_log()?;
         }
         let _admitted = self.admit_batch(batch)?;
-        let user_bytes = batch.user_bytes;
+        let (user_bytes, cost) = (batch.user_bytes, batch.cost());
         self.pace_writer(batch)?;
         if self.log.is_full() {
             return Ok(None);
@@ -101,8 +106,7 @@ impl Engine {
         armed.disarm();
         self.committer.end(commit, &self.state, &self.background);
         if let Ok(Some(seq)) = done {
-            self.counters.commits.fetch_add(1, Ordering::Relaxed);
-            self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+            self.count_commit(user_bytes, cost);
             within::note(self, seq);
         }
         done

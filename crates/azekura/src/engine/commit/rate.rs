@@ -1,60 +1,79 @@
 //! How fast all writers together write: whether flush and merges have much to do.
 
-use crate::base::sync::Instant;
-use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::sync::{Instant, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64 as Count, Ordering};
+use std::time::Duration;
 
 /// At a lower rate, in bytes a microsecond, flush and merges have little to do.
 const BYTES_PER_US: u64 = 16;
-/// A record costs flush and merges as much as so many bytes, besides its own.
-const RECORD_BYTES: u64 = 32;
-/// The rate is that of at least so many microseconds. So a commit that was late, and those that had waited
-/// for it, count together.
+/// The rate is that since somebody asked last, or of at least so many microseconds. So a commit that was
+/// late, and those that had waited for it, count together.
 const SPAN_US: u64 = 20_000;
+/// Writers that wait longer than this part of the span would write more.
+const WAITED_PART: u64 = 10;
 
 /// What commits have brought, and when.
 pub(in crate::engine) struct WriteRate {
     opened: Instant,
-    bytes: AtomicU64,
-    /// Where the span began: microseconds since `opened`, and the bytes until then.
-    began_us: AtomicU64,
-    began_bytes: AtomicU64,
+    bytes: Count,
+    /// How long writers were made to wait, in microseconds.
+    waited_us: Count,
+    span: Mutex<Span>,
     /// Whether the rate of the span before was low.
     is_low: AtomicBool,
+}
+
+/// When a span began, and what there was until then.
+#[derive(Default)]
+struct Span {
+    began_us: u64,
+    bytes: u64,
+    waited_us: u64,
 }
 
 impl WriteRate {
     pub(super) fn new() -> WriteRate {
         WriteRate {
             opened: Instant::now(),
-            bytes: AtomicU64::new(0),
-            began_us: AtomicU64::new(0),
-            began_bytes: AtomicU64::new(0),
+            bytes: Count::new(0),
+            waited_us: Count::new(0),
+            span: Mutex::new(Span::default()),
             is_low: AtomicBool::new(true),
         }
     }
 
-    /// Counts a commit.
-    pub(in crate::engine) fn note(&self, bytes: u64, records: usize) {
-        let cost = (records as u64).saturating_mul(RECORD_BYTES).saturating_add(bytes);
+    /// Counts a commit. (`Batch::cost`)
+    pub(in crate::engine) fn note(&self, cost: u64) {
         self.bytes.fetch_add(cost, Ordering::Relaxed);
     }
 
-    /// Whether writers wrote little lately.
+    /// A writer was made to wait, by debts or for readers.
+    pub(in crate::engine) fn note_wait(&self, waited: Duration) {
+        let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        self.waited_us.fetch_add(us, Ordering::Relaxed);
+    }
+
+    /// Whether writers wrote little since this was asked before, and were not made to wait.
     pub(in crate::engine) fn is_low(&self) -> bool {
         let now_us = u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.is_low_at(now_us)
     }
 
     fn is_low_at(&self, now_us: u64) -> bool {
-        let began_us = self.began_us.load(Ordering::Relaxed);
-        let took_us = now_us.saturating_sub(began_us);
-        let ends = took_us >= SPAN_US
-            && self.began_us.compare_exchange(began_us, now_us, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if ends {
-            let bytes = self.bytes.load(Ordering::Relaxed);
-            let before = self.began_bytes.swap(bytes, Ordering::Relaxed);
-            let is_low = bytes.saturating_sub(before) < took_us.saturating_mul(BYTES_PER_US);
-            self.is_low.store(is_low, Ordering::Relaxed);
+        if let Some(mut span) = self.span.try_lock() {
+            let took_us = now_us.saturating_sub(span.began_us);
+            if took_us >= SPAN_US {
+                let next = Span {
+                    began_us: now_us,
+                    bytes: self.bytes.load(Ordering::Relaxed),
+                    waited_us: self.waited_us.load(Ordering::Relaxed),
+                };
+                let bytes = next.bytes.wrapping_sub(span.bytes);
+                let waited_us = next.waited_us.wrapping_sub(span.waited_us);
+                let is_low = bytes / BYTES_PER_US < took_us && waited_us < took_us / WAITED_PART;
+                self.is_low.store(is_low, Ordering::Relaxed);
+                *span = next;
+            }
         }
         self.is_low.load(Ordering::Relaxed)
     }
@@ -65,18 +84,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_and_records_of_all_writers_count_and_bursts_do_not() {
+    fn what_all_writers_bring_counts_over_a_span() {
         let rate = WriteRate::new();
         assert!(rate.is_low_at(0), "nobody has written");
-        rate.note(250_000, 1);
-        assert!(rate.is_low_at(1_000), "a burst");
-        assert!(rate.is_low_at(SPAN_US));
+        rate.note(300_000);
+        assert!(rate.is_low_at(1_000), "a burst, so far");
+        assert!(rate.is_low_at(SPAN_US), "and nothing after it");
         // Two that write 10 bytes a microsecond each.
-        (0..2).for_each(|_| rate.note(10 * SPAN_US, 1));
+        (0..2).for_each(|_| rate.note(10 * SPAN_US));
         assert!(!rate.is_low_at(2 * SPAN_US));
         assert!(!rate.is_low_at(3 * SPAN_US - 1), "not before another span is over");
         assert!(rate.is_low_at(3 * SPAN_US));
-        (0..SPAN_US).for_each(|_| rate.note(0, 1));
-        assert!(!rate.is_low_at(4 * SPAN_US), "a million records a second");
+    }
+
+    #[test]
+    fn who_is_made_to_wait_writes_no_less() {
+        let rate = WriteRate::new();
+        rate.note(10);
+        rate.note_wait(Duration::from_micros(SPAN_US / 2));
+        assert!(!rate.is_low_at(SPAN_US));
+        assert!(rate.is_low_at(2 * SPAN_US));
     }
 }

@@ -40,10 +40,9 @@ impl Engine {
     pub(in crate::engine) fn pace_writer(&self, batch: &Batch) -> Result<()> {
         let bytes = batch.user_bytes;
         self.pace_by_space(bytes);
-        self.committer.rate.note(bytes, batch.records());
         let only_writes = note_commit();
         if self.pace.read_by(&self.state.load()).are_others(only_writes) {
-            self.pace.cpu_backoff.yield_to_readers(&self.committer.rate);
+            self.pace.cpu_backoff.yield_to_readers(batch.cost(), &self.committer.rate);
         }
         let limit = self.memory.flush_bytes();
         let debt = self.pace.debt(limit);
@@ -58,7 +57,9 @@ impl Engine {
         while self.pace.is_memory_full(self.memory.division().full_bytes) && self.state.load().has_frozen() {
             self.flushing().wait(0)?;
         }
-        self.counters.note_stall(started.elapsed());
+        let waited = started.elapsed();
+        self.committer.rate.note_wait(waited);
+        self.counters.note_stall(waited);
         Ok(())
     }
 }

@@ -71,11 +71,16 @@ fn the_thread_that_flushes_merges_large_chunks() {
             scope.spawn(|| merge_small_chunks(&engine.committer, &engine.state, &[id], Some(background)));
         until(|| background.is_asked_for_chunk_merge().then_some(()));
         drop(work);
+        // Who commits has asked, and needs no lock.
         until(|| asking.is_finished().then_some(()));
-        assert_eq!(chunks(), 4, "who commits only asks");
+        assert_eq!(chunks(), 4);
         drop(commit);
     });
     until(|| (chunks() == 1).then_some(()));
+    until(|| {
+        put(1);
+        (!engine.committer.rate.is_low()).then_some(())
+    });
     for i in 0..1200u64 {
         assert_eq!(table.get(i.to_be_bytes()).unwrap().as_ref(), Some(&value), "{i}");
     }
