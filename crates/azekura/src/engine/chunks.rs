@@ -185,13 +185,14 @@ pub(super) fn merge_small_chunks(
 }
 
 impl Committer {
-    /// Lets go of the commit lock, and merges chunks that have piled up under it.
+    /// Lets go of the commit lock, says what was committed, and merges chunks that have piled up under it.
     pub(super) fn end(
         &self,
         mut commit: MutexGuard<'_, Commit>,
         state: &ArcSwap<State>,
         background: &Background,
     ) {
+        self.rate.note(commit.cost);
         let chunk_added = std::mem::take(&mut commit.chunk_added);
         drop(commit);
         if !chunk_added.is_empty() {

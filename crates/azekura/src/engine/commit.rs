@@ -53,18 +53,13 @@ impl Engine {
         }
         let _admitted = self.admit_batch(&batch)?;
         self.pace_writer(&batch)?;
-        self.count_commit(batch.user_bytes, batch.cost());
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
+        self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
         let done = if batch.durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
         if let Ok(seq) = done {
             within::note(self, seq);
         }
         done
-    }
-
-    fn count_commit(&self, user_bytes: u64, cost: u64) {
-        self.counters.commits.fetch_add(1, Ordering::Relaxed);
-        self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
-        self.committer.rate.note(cost);
     }
 
     fn commit_eventual(&self, batch: Batch) -> Result<u64> {
@@ -94,7 +89,7 @@ impl Engine {
             self.syncer().shorten_log()?;
         }
         let _admitted = self.admit_batch(batch)?;
-        let (user_bytes, cost) = (batch.user_bytes, batch.cost());
+        let user_bytes = batch.user_bytes;
         self.pace_writer(batch)?;
         if self.log.is_full() {
             return Ok(None);
@@ -106,7 +101,8 @@ impl Engine {
         armed.disarm();
         self.committer.end(commit, &self.state, &self.background);
         if let Ok(Some(seq)) = done {
-            self.count_commit(user_bytes, cost);
+            self.counters.commits.fetch_add(1, Ordering::Relaxed);
+            self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
             within::note(self, seq);
         }
         done

@@ -22,8 +22,8 @@ const WAITING_MAX: f64 = 0.05;
 /// The pause, in hundredths of the time worked: how it grows, and its limit.
 const PAUSE_STEP: u32 = 20;
 const PAUSE_MAX: u32 = 300;
-/// A thread that writes fewer bytes a microsecond is no use to pause.
-const BYTES_PER_US: u128 = 1;
+/// A thread that writes fewer bytes in a microsecond of processor time is no use to pause.
+const BYTES_PER_US: u64 = 1;
 /// Shorter sleeps would not be kept to.
 const SLEEP_MIN: Duration = Duration::from_micros(100);
 const SLEEP_MAX: Duration = Duration::from_millis(10);
@@ -93,11 +93,11 @@ impl CpuBackoff {
 
     /// Learns from a window of `took`, and gives how long to sleep after it. A writer that slept for half
     /// of the window by itself takes nobody's processor. (Each time it wakes it waits a little, which would
-    /// count.) Nor does one that writes little: `is_little`.
-    fn adjust_pause(&self, ran_ns: u64, waited_ns: u64, took: Duration, is_little: bool) -> Duration {
+    /// count.) Nor do writers that write little together: `is_low`.
+    fn adjust_pause(&self, ran_ns: u64, waited_ns: u64, took: Duration, is_low: bool) -> Duration {
         let wanted_ns = ran_ns + waited_ns;
         let part = waited_ns as f64 / wanted_ns.max(1) as f64;
-        let is_busy = !is_little && u128::from(wanted_ns) * 2 >= took.as_nanos();
+        let is_busy = !is_low && u128::from(wanted_ns) * 2 >= took.as_nanos();
         let pause = self.pause.load(Ordering::Relaxed);
         let pause =
             if is_busy && part > WAITING_MAX { (pause + PAUSE_STEP).min(PAUSE_MAX) } else { pause * 15 / 16 };
@@ -130,12 +130,18 @@ impl CpuBackoff {
         let Some(times) = Times::read(&now.file) else { return };
         let ran_ns = times.ran_ns.saturating_sub(now.times.ran_ns);
         let waited_ns = times.waited_ns.saturating_sub(now.times.waited_ns);
-        let is_little = u128::from(now.bytes) < took.as_micros() * BYTES_PER_US || rate.is_low();
-        let sleep = self.adjust_pause(ran_ns, waited_ns, took, is_little);
-        (now.times, now.bytes) = (times, 0);
+        let bytes = std::mem::take(&mut now.bytes);
+        now.times = times;
+        // One of little says nothing of the others.
+        let is_little = bytes < ran_ns / 1000 * BYTES_PER_US;
+        let sleep = if is_little {
+            Duration::ZERO
+        } else {
+            self.adjust_pause(ran_ns, waited_ns, took, rate.is_low())
+        };
         if !sleep.is_zero() {
             std::thread::sleep(sleep);
-            rate.note_wait(sleep);
+            rate.note_pause(bytes, took, sleep);
             now.times = Times::read(&now.file).unwrap_or(times);
         }
         now.began = Instant::now();
@@ -175,9 +181,9 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_little_never_pauses_and_the_pause_is_forgotten_meanwhile() {
+    fn where_all_write_little_nobody_pauses_and_the_pause_is_forgotten() {
         let cpu_backoff = CpuBackoff::new();
-        let window = |is_little| cpu_backoff.adjust_pause(WINDOW_NS, WINDOW_NS, 2 * WINDOW, is_little);
+        let window = |is_low| cpu_backoff.adjust_pause(WINDOW_NS, WINDOW_NS, 2 * WINDOW, is_low);
         (0..40).for_each(|_| assert!(window(false) > Duration::ZERO));
         (0..100).for_each(|_| assert_eq!(window(true), Duration::ZERO));
         assert!(window(false) <= WINDOW / 4, "a burst does not sleep for what was before");

@@ -27,6 +27,8 @@ pub(in crate::engine) struct Commit {
     pub(in crate::engine) queued_before: u64,
     /// Bytes of the commits with large values since the last freeze.
     pub(in crate::engine) large_bytes: u64,
+    /// What all commits have cost flush and merges (`Batch::cost`).
+    pub(in crate::engine) cost: u64,
     /// Active buffers, to be used again once neither a reader nor the log holds them.
     pub(in crate::engine) spare: Vec<CountedArc<ActiveBuf>>,
     spares_max: usize,
@@ -58,6 +60,7 @@ impl Commit {
             live_bytes: 0,
             queued_before: 0,
             large_bytes: 0,
+            cost: 0,
             spare: Vec::new(),
             spares_max: SPARES_MIN.max(memtable_bytes / usize_of(ACTIVE_BYTES_MAX) * SPARE_MEMTABLES),
             nodes: Vec::new(),

@@ -25,6 +25,7 @@ impl Commit {
         }
         let seq = self.next_seq;
         self.next_seq += 1;
+        self.cost += batch.cost();
         if batch.parts.iter().any(|p| !p.segments.is_empty()) {
             self.large_bytes += batch.user_bytes;
         }

@@ -71,7 +71,7 @@ fn the_thread_that_flushes_merges_large_chunks() {
             scope.spawn(|| merge_small_chunks(&engine.committer, &engine.state, &[id], Some(background)));
         until(|| background.is_asked_for_chunk_merge().then_some(()));
         drop(work);
-        // Who commits has asked, and needs no lock.
+        // Who commits has asked, and does not need the commit lock.
         until(|| asking.is_finished().then_some(()));
         assert_eq!(chunks(), 4);
         drop(commit);
