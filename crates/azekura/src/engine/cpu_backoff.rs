@@ -6,8 +6,9 @@
 //! thread how long it was ready to run and did not. When that is more than a small part of a writer's time,
 //! the writer sleeps for a part of the time that it has worked. The part grows as long as processors are
 //! short (additive increase, and decrease in proportion, as for congestion in networks). Where nobody reads,
-//! or processors are idle, this costs nothing. Where all writers together write little (`commit/rate.rs`),
-//! nobody makes pauses, nor does one of little beside others, however busy its thread is with other things.
+//! or processors are idle, this costs nothing. Where all writers together write little, and do not wait for
+//! flush and merges either (`commit/rate.rs`), nobody makes pauses. Nor does one of little beside others,
+//! however busy its thread is with other things.
 
 use super::commit::WriteRate;
 use std::cell::RefCell;
@@ -58,12 +59,12 @@ thread_local! {
 }
 
 impl Window {
-    /// None where the system does not tell.
-    fn open() -> Option<Window> {
+    /// Begins with a commit of so many bytes. None where the system does not tell.
+    fn open(bytes: u64) -> Option<Window> {
         let file = File::open("/proc/thread-self/schedstat").ok();
         let window = file.and_then(|file| {
             let times = Times::read(&file)?;
-            Some(Window { file, began: Instant::now(), times, bytes: 0 })
+            Some(Window { file, began: Instant::now(), times, bytes })
         });
         IS_UNTOLD.store(window.is_none(), Ordering::Relaxed);
         window
@@ -84,6 +85,11 @@ impl Times {
     fn read(_file: &File) -> Option<Times> {
         None
     }
+}
+
+/// Whether a thread has written little for the time that it ran.
+fn is_little(bytes: u64, ran_ns: u64) -> bool {
+    bytes < ran_ns / 1000 * BYTES_PER_US
 }
 
 impl CpuBackoff {
@@ -119,32 +125,30 @@ impl CpuBackoff {
 
     fn look_around(&self, window: &mut Option<Window>, bytes: u64, rate: &WriteRate) {
         let Some(now) = window else {
-            *window = Window::open();
+            *window = Window::open(bytes);
             return;
         };
-        now.bytes += bytes;
         let took = now.began.elapsed();
         if took < WINDOW {
+            now.bytes += bytes;
             return;
         }
         let Some(times) = Times::read(&now.file) else { return };
         let ran_ns = times.ran_ns.saturating_sub(now.times.ran_ns);
         let waited_ns = times.waited_ns.saturating_sub(now.times.waited_ns);
-        let bytes = std::mem::take(&mut now.bytes);
-        now.times = times;
+        // The commit that ends the window is work of the next.
+        let written = std::mem::replace(&mut now.bytes, bytes);
+        (now.times, now.began) = (times, Instant::now());
         // One of little says nothing of the others.
-        let is_little = bytes < ran_ns / 1000 * BYTES_PER_US;
-        let sleep = if is_little {
-            Duration::ZERO
-        } else {
-            self.adjust_pause(ran_ns, waited_ns, took, rate.is_low())
-        };
+        if is_little(written, ran_ns) {
+            return;
+        }
+        let sleep = self.adjust_pause(ran_ns, waited_ns, took, rate.is_low());
         if !sleep.is_zero() {
             std::thread::sleep(sleep);
-            rate.note_pause(bytes, took, sleep);
-            now.times = Times::read(&now.file).unwrap_or(times);
+            rate.note_pause(written, took, now.began.elapsed());
+            (now.times, now.began) = (Times::read(&now.file).unwrap_or(times), Instant::now());
         }
-        now.began = Instant::now();
     }
 }
 
@@ -178,6 +182,12 @@ mod tests {
             cpu_backoff.adjust_pause(WINDOW_NS, WINDOW_NS, 2 * WINDOW, false) <= WINDOW / 4,
             "and has learned nothing"
         );
+    }
+
+    #[test]
+    fn who_writes_little_for_its_work_is_no_use_to_pause() {
+        assert!(is_little(999, WINDOW_NS) && !is_little(1000, WINDOW_NS));
+        assert!(!is_little(0, 0), "it slept");
     }
 
     #[test]

@@ -50,7 +50,9 @@ impl WriteRate {
         self.committed.store(cost, Ordering::Relaxed);
     }
 
-    /// A writer has made a pause of so long after it had worked for so long. It counts as if it had not.
+    /// A writer has made a pause of so long after it had worked for so long. It counts as if it had worked on
+    /// as fast. Without pauses it would share the processor, and be slower: so pauses begin at the full rate,
+    /// and end somewhat below.
     pub(in crate::engine) fn note_pause(&self, cost: u64, worked: Duration, pause: Duration) {
         let more = u128::from(cost) * pause.as_nanos() / worked.as_nanos().max(1);
         self.missed.fetch_add(u64::try_from(more).unwrap_or(u64::MAX), Ordering::Relaxed);

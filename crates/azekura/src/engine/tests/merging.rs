@@ -87,6 +87,28 @@ fn the_thread_that_flushes_merges_large_chunks() {
     db.close().unwrap();
 }
 
+/// The rate at which writers write is that of all their commits, whatever way these go.
+#[test]
+fn every_commit_counts_once() {
+    let db = database();
+    let table = db.open_table("t").unwrap();
+    let cost = || db.engine.committer.lock().cost;
+    for told in [None, Some(crate::FeedContent::Keys)] {
+        table.set_feed(told).unwrap();
+        for durability in [Durability::Eventual, Durability::Sync] {
+            let before = cost();
+            let mut txn =
+                db.write_with(WriteOptions { durability: Some(durability), ..WriteOptions::default() });
+            txn.put(&table, "k", [1; 1000]).unwrap();
+            txn.commit().unwrap();
+            assert!((1000..2000).contains(&(cost() - before)), "{told:?}, {durability:?}");
+        }
+        let before = cost();
+        table.put("k", [2; 1000]).unwrap();
+        assert!((1000..2000).contains(&(cost() - before)), "{told:?}");
+    }
+}
+
 /// Chunks merged outside the commit lock take the place of those they were made of, whatever came before them
 /// meanwhile. If a flush has taken those, they take nobody's place. A reader sees the same all along.
 #[test]
