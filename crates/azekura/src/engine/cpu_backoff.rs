@@ -16,7 +16,7 @@ use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a writer works before it looks around.
+/// How long a writer works at least before it looks around.
 const WINDOW: Duration = Duration::from_millis(1);
 /// Waiting for more than this part of its time means that processors are short.
 const WAITING_MAX: f64 = 0.05;
@@ -36,7 +36,7 @@ pub(super) struct CpuBackoff {
 }
 
 /// What the system says of a thread: nanoseconds that it ran, and that it was ready to and did not.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Times {
     ran_ns: u64,
     waited_ns: u64,
@@ -46,6 +46,7 @@ struct Times {
 struct Window {
     file: File,
     began: Instant,
+    looked: Instant,
     times: Times,
     /// What its commits cost since then.
     bytes: u64,
@@ -64,10 +65,28 @@ impl Window {
         let file = File::open("/proc/thread-self/schedstat").ok();
         let window = file.and_then(|file| {
             let times = Times::read(&file)?;
-            Some(Window { file, began: Instant::now(), times, bytes })
+            let now = Instant::now();
+            Some(Window { file, began: now, looked: now, times, bytes })
         });
         IS_UNTOLD.store(window.is_none(), Ordering::Relaxed);
         window
+    }
+
+    /// What the system says, and how long the window took, if it is over. The system counts at its ticks, and
+    /// when a thread stops. Until then the window goes on.
+    fn look(&mut self) -> Option<(Times, Duration)> {
+        if self.looked.elapsed() < WINDOW {
+            return None;
+        }
+        self.looked = Instant::now();
+        let times = Times::read(&self.file)?;
+        (times != self.times).then(|| (times, self.began.elapsed()))
+    }
+
+    /// Begins anew. (`bytes` is the caller's.)
+    fn begin(&mut self, times: Times) {
+        let now = Instant::now();
+        (self.times, self.began, self.looked) = (times, now, now);
     }
 }
 
@@ -128,17 +147,15 @@ impl CpuBackoff {
             *window = Window::open(bytes);
             return;
         };
-        let took = now.began.elapsed();
-        if took < WINDOW {
+        let Some((times, took)) = now.look() else {
             now.bytes += bytes;
             return;
-        }
-        let Some(times) = Times::read(&now.file) else { return };
+        };
         let ran_ns = times.ran_ns.saturating_sub(now.times.ran_ns);
         let waited_ns = times.waited_ns.saturating_sub(now.times.waited_ns);
         // The commit that ends the window is work of the next.
         let written = std::mem::replace(&mut now.bytes, bytes);
-        (now.times, now.began) = (times, Instant::now());
+        now.begin(times);
         // One of little says nothing of the others.
         if is_little(written, ran_ns) {
             return;
@@ -147,7 +164,7 @@ impl CpuBackoff {
         if !sleep.is_zero() {
             std::thread::sleep(sleep);
             rate.note_pause(written, took, now.began.elapsed());
-            (now.times, now.began) = (Times::read(&now.file).unwrap_or(times), Instant::now());
+            now.begin(Times::read(&now.file).unwrap_or(times));
         }
     }
 }
@@ -185,9 +202,17 @@ mod tests {
     }
 
     #[test]
+    fn a_window_ends_when_the_system_has_counted() {
+        let Some(mut window) = Window::open(0) else { return };
+        std::thread::sleep(2 * WINDOW);
+        let (times, took) = window.look().expect("the thread has stopped");
+        assert!(times.ran_ns > window.times.ran_ns && took >= 2 * WINDOW);
+    }
+
+    #[test]
     fn who_writes_little_for_its_work_is_no_use_to_pause() {
         assert!(is_little(999, WINDOW_NS) && !is_little(1000, WINDOW_NS));
-        assert!(!is_little(0, 0), "it slept");
+        assert!(!is_little(0, 0), "it only waited");
     }
 
     #[test]

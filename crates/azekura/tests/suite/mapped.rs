@@ -172,6 +172,7 @@ fn readers_of_the_mapping_read_on_while_the_file_moves_under_them() {
             db.drop_table("gone").unwrap();
             // A reader that gets no processor in the middle of a get keeps what was dropped. If the file
             // never gets smaller, the watch ends this.
+            crate::common::doing(format!("shrinking {kind:?}, {before} bytes before"));
             while db.stats().file_bytes + (16 << 20) > before {
                 db.shrink(|_| {}).unwrap();
             }

@@ -87,7 +87,7 @@ fn the_thread_that_flushes_merges_large_chunks() {
     db.close().unwrap();
 }
 
-/// The rate at which writers write is that of all their commits, whatever way these go.
+/// The cost that the rate is told of is that of all commits, whatever way these go.
 #[test]
 fn every_commit_counts_once() {
     let db = database();
