@@ -27,6 +27,7 @@ const PAUSE_MAX: u32 = 300;
 const BYTES_PER_US: u64 = 1;
 /// Shorter sleeps would not be kept to.
 const SLEEP_MIN: Duration = Duration::from_micros(100);
+/// Of a window that was longer than a third of this, the pause is a smaller part.
 const SLEEP_MAX: Duration = Duration::from_millis(10);
 
 /// How long writers pause at present.
@@ -73,7 +74,7 @@ impl Window {
     }
 
     /// What the system says, and how long the window took, if it is over. The system counts at its ticks, and
-    /// when a thread stops. Until then the window goes on.
+    /// when threads of the processor stop or wake. Until then the window goes on.
     fn look(&mut self) -> Option<(Times, Duration)> {
         if self.looked.elapsed() < WINDOW {
             return None;
@@ -169,7 +170,7 @@ impl CpuBackoff {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 
