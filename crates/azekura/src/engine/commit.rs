@@ -39,7 +39,6 @@ use super::within;
 use crate::base::error::Result;
 use crate::format::feed::FeedContent;
 use crate::format::operand::Operator;
-use std::sync::atomic::Ordering;
 
 impl Engine {
     /// Commits a batch and gives its sequence number.
@@ -53,8 +52,7 @@ impl Engine {
         }
         let _admitted = self.admit_batch(&batch)?;
         self.pace_writer(&batch)?;
-        self.counters.commits.fetch_add(1, Ordering::Relaxed);
-        self.counters.user_bytes.fetch_add(batch.user_bytes, Ordering::Relaxed);
+        self.counters.note_commit(batch.user_bytes);
         let done = if batch.durable { self.commit_durable(batch) } else { self.commit_eventual(batch) };
         if let Ok(seq) = done {
             within::note(self, seq);
@@ -101,8 +99,7 @@ impl Engine {
         armed.disarm();
         self.committer.end(commit, &self.state, &self.background);
         if let Ok(Some(seq)) = done {
-            self.counters.commits.fetch_add(1, Ordering::Relaxed);
-            self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+            self.counters.note_commit(user_bytes);
             within::note(self, seq);
         }
         done

@@ -37,6 +37,12 @@ impl Counters {
         }
     }
 
+    /// Counts a commit of so many bytes of keys and values.
+    pub(super) fn note_commit(&self, user_bytes: u64) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+    }
+
     /// Counts the time that a writer has waited, if it is long.
     pub(super) fn note_stall(&self, waited: Duration) {
         if waited > Duration::from_millis(1) {
